@@ -1,0 +1,260 @@
+//! The counter block of a tracked thread, written by the kernel programs and read by the thread itself
+//! with plain loads, and the records into which ended threads and losses are summed.
+
+/// How many threads can be tracked at the same time by default.
+pub const DEFAULT_SLOTS: u32 = 16_384;
+
+macro_rules! slots {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)+ }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(usize)]
+        pub enum $name { $($(#[$doc])* $variant,)+ }
+
+        impl $name {
+            /// Every slot, in the order of the array.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+            /// Length of the array.
+            pub const COUNT: usize = Self::ALL.len();
+
+            /// The name in results, `snake_case`.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text,)+ }
+            }
+        }
+    };
+}
+
+slots! {
+    /// What is counted or summed for a thread. Times are nanoseconds of `CLOCK_MONOTONIC`.
+    Counter {
+        /// Switched out to sleep.
+        Voluntary = "voluntary_switches",
+        /// Switched out while runnable: preempted or yielded.
+        Involuntary = "involuntary_switches",
+        /// System calls entered (depth *calls*).
+        Syscalls = "syscalls",
+        /// Threads created.
+        ThreadsCreated = "threads_created",
+        /// Processes created.
+        ProcessesCreated = "processes_created",
+        /// Switched out voluntarily until made runnable.
+        BlockedNs = "blocked_ns",
+        /// Runnable until running.
+        RunQueueNs = "run_queue_ns",
+        /// Running, up to the last switch-out.
+        OnCpuNs = "on_cpu_ns",
+        /// Running inside a system call (depth *calls*).
+        KernelNs = "kernel_ns",
+        /// Futex waits entered (depth *calls*).
+        FutexWaits = "futex_waits",
+        /// Futex wakes and requeues entered (depth *calls*).
+        FutexWakes = "futex_wakes",
+        /// Futex waits inside which the thread slept.
+        FutexWaitSlept = "futex_wait_slept",
+        /// Futex waits that returned `EAGAIN`: the value had changed (depth *calls*).
+        FutexWaitAgain = "futex_wait_again",
+        /// Futex waits that timed out (depth *calls*).
+        FutexWaitTimedOut = "futex_wait_timed_out",
+        /// Futex waits cut short by a signal (depth *calls*).
+        FutexWaitInterrupted = "futex_wait_interrupted",
+        /// Switched in on another CPU than before.
+        Migrations = "migrations",
+        /// Clone entered until the new thread is runnable, summed over the threads created.
+        CloneNs = "clone_ns",
+        /// New thread runnable until its first run, summed over the threads created.
+        FirstRunWaitNs = "first_run_wait_ns",
+        /// First runs behind the two sums above.
+        FirstRuns = "first_runs",
+    }
+}
+
+slots! {
+    /// Why something is missing from the counts.
+    Loss {
+        /// A new thread found no free block.
+        NoBlock = "no_block",
+        /// The table of tracked threads refused a thread.
+        TableFull = "table_full",
+        /// A thread ran again without a wake-up having been seen; its whole absence counts as blocked.
+        MissedWakeup = "missed_wakeup",
+        /// A time stamp lay before the one it is measured from; the interval counts as 0.
+        ClockBackwards = "clock_backwards",
+        /// A system call returned that was not seen to start.
+        UnpairedExit = "unpaired_exit",
+    }
+}
+
+/// Where a thread is; the time in that place runs since [`Block::since_ns`].
+pub mod place {
+    /// Slot not in use.
+    pub const FREE: u32 = 0;
+    /// Created, not yet runnable.
+    pub const NEW: u32 = 1;
+    /// On a CPU.
+    pub const RUNNING: u32 = 2;
+    /// Asleep.
+    pub const BLOCKED: u32 = 3;
+    /// Waiting for a CPU.
+    pub const RUNNABLE: u32 = 4;
+    /// Ended; the block is kept for its reader.
+    pub const DEAD: u32 = 5;
+}
+
+/// The counters of one tracked thread.
+///
+/// The kernel programs of the thread's own CPU write it; a wake-up, by whatever CPU, writes only while
+/// the thread is off its CPU. So no field ever has two writers at the same time, except the two sums
+/// about new threads, which are added to atomically.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub struct Block {
+    /// One value per [`Counter`].
+    pub counters: [u64; Counter::COUNT],
+    /// Number of switch-ins: lets a reader tell that it was switched out while it read.
+    pub sequence: u64,
+    /// Since when the thread is where it is (`CLOCK_MONOTONIC`, ns).
+    pub since_ns: u64,
+    /// First run, or binding for the thread that announced itself; 0 before.
+    pub started_ns: u64,
+    /// Last switch-out of the ended thread; 0 while it lives.
+    pub ended_ns: u64,
+    /// When the system call in progress was entered (depth *calls*).
+    pub call_entered_ns: u64,
+    /// From when the on-CPU time of the call in progress is not yet in [`Counter::KernelNs`].
+    pub kernel_since_ns: u64,
+    /// Newest child: when its clone was entered (or, at depth *switches*, when the kernel had made it).
+    pub child_clone_ns: u64,
+    /// Newest child: when it was made runnable.
+    pub child_runnable_ns: u64,
+    /// Newest child: when it ran first; 0 until then.
+    pub child_first_run_ns: u64,
+    /// The number by which a thread finds its own block, whatever PID namespace it lives in.
+    pub cookie: u64,
+    /// For a new thread: when its clone was entered.
+    pub clone_ns: u64,
+    /// For a new thread: when it was made runnable.
+    pub runnable_ns: u64,
+    /// Thread id in the initial PID namespace.
+    pub tid: u32,
+    /// Process id in the initial PID namespace, 0 when not known yet.
+    pub tgid: u32,
+    /// One of [`place`].
+    pub place: u32,
+    /// CPU of the last run.
+    pub cpu: u32,
+    /// System call in progress plus 1, 0 outside (depth *calls*).
+    pub call: u32,
+    /// 1 when the call in progress is a futex wait.
+    pub futex_wait: u32,
+    /// 1 when the thread slept inside the call in progress.
+    pub slept_in_call: u32,
+    /// 1 while intervals go into the kernel's histograms. Written by the thread itself.
+    pub recording: u32,
+    /// Slot of the creator.
+    pub creator: u32,
+    /// Thread id of the creator, to notice that its slot was used again; 0 for none.
+    pub creator_tid: u32,
+    /// 1 when the block outlives its thread, because somebody will read it.
+    pub keep: u32,
+    /// Keeps the size explicit.
+    pub reserved: u32,
+}
+
+impl Block {
+    /// A block of zeros: place [`place::FREE`].
+    pub const EMPTY: Self = Self {
+        counters: [0; Counter::COUNT],
+        sequence: 0,
+        since_ns: 0,
+        started_ns: 0,
+        ended_ns: 0,
+        call_entered_ns: 0,
+        kernel_since_ns: 0,
+        child_clone_ns: 0,
+        child_runnable_ns: 0,
+        child_first_run_ns: 0,
+        cookie: 0,
+        clone_ns: 0,
+        runnable_ns: 0,
+        tid: 0,
+        tgid: 0,
+        place: place::FREE,
+        cpu: 0,
+        call: 0,
+        futex_wait: 0,
+        slept_in_call: 0,
+        recording: 0,
+        creator: 0,
+        creator_tid: 0,
+        keep: 0,
+        reserved: 0,
+    };
+}
+
+/// Sums over ended threads whose block was given back, of one CPU.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub struct Ended {
+    /// One sum per [`Counter`].
+    pub counters: [u64; Counter::COUNT],
+    /// Threads summed here.
+    pub threads: u64,
+    /// First run to last switch-out, summed.
+    pub wall_ns: u64,
+}
+
+/// Count per [`Loss`], added to atomically.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub struct Losses {
+    /// One count per [`Loss`].
+    pub counts: [u64; Loss::COUNT],
+}
+
+/// Calls of one system call number, of one CPU.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct CallCount {
+    /// Calls that returned.
+    pub calls: u64,
+    /// Of these, calls that returned an error.
+    pub errors: u64,
+    /// Of these, calls that returned `EAGAIN`.
+    pub again: u64,
+}
+
+/// System call numbers that are counted one by one; greater ones are counted under the last.
+pub const CALL_NUMBERS: u32 = 512;
+
+const _: () = assert!(size_of::<Block>() == 320 && size_of::<Block>().is_multiple_of(64));
+const _: () = assert!(size_of::<Ended>() == 192);
+const _: () = assert!(size_of::<Losses>() == 64);
+const _: () = assert!(size_of::<CallCount>() == 24);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counters_that_decide_the_class_share_the_first_cache_line() {
+        for counter in [
+            Counter::Voluntary,
+            Counter::Involuntary,
+            Counter::Syscalls,
+            Counter::ThreadsCreated,
+            Counter::ProcessesCreated,
+        ] {
+            assert!((counter as usize) < 8, "{}", counter.name());
+        }
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let mut names: Vec<_> = Counter::ALL.iter().map(|counter| counter.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Counter::COUNT);
+    }
+}

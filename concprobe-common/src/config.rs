@@ -1,0 +1,98 @@
+//! What the user side tells the kernel side before it is loaded: offsets of this kernel's structures and
+//! records, and which features it has. All of it is constant for the verifier, so what is not there is
+//! pruned before it can be refused.
+
+/// Name of the global that holds the [`Config`].
+pub const SYMBOL: &str = "CONFIG";
+
+/// Offset that says "this kernel does not have it".
+pub const ABSENT: u32 = u32::MAX;
+
+/// Offsets in bytes; [`ABSENT`] for what this kernel lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Config {
+    /// Tells this session's announcements from those of another one.
+    pub session: u64,
+    /// `task_struct.pid`.
+    pub task_pid: u32,
+    /// `task_struct.tgid`.
+    pub task_tgid: u32,
+    /// `task_struct.__state` or `.state`, read only where the tracepoint does not pass the state.
+    pub task_state: u32,
+    /// 1 when the `sched_switch` tracepoint passes the state as its fourth argument.
+    pub switch_passes_state: u32,
+    /// 1 when the helper `bpf_task_pt_regs` can be called (Linux 5.15).
+    pub has_task_pt_regs: u32,
+    /// 1 when calls are to be counted by number too.
+    pub count_by_number: u32,
+    /// Number of `futex`.
+    pub nr_futex: u32,
+    /// Number of `getppid`, the call whose spare arguments carry an announcement.
+    pub nr_announce: u32,
+    /// `pt_regs`: number of the system call.
+    pub regs_nr: u32,
+    /// `pt_regs`: its first argument.
+    pub regs_arg0: u32,
+    /// `pt_regs`: its second argument.
+    pub regs_arg1: u32,
+    /// `pt_regs`: its third argument.
+    pub regs_arg2: u32,
+    /// Record of `sched_switch`: `prev_pid`.
+    pub switch_prev_pid: u32,
+    /// Record of `sched_switch`: `prev_state`.
+    pub switch_prev_state: u32,
+    /// Record of `sched_switch`: `next_pid`.
+    pub switch_next_pid: u32,
+    /// Record of `sched_wakeup` and `sched_wakeup_new`: `pid`.
+    pub wakeup_pid: u32,
+    /// Record of `task_newtask`: `pid`.
+    pub newtask_pid: u32,
+    /// Record of `task_newtask`: `clone_flags`.
+    pub newtask_clone_flags: u32,
+    /// Record of `sched_process_exec`: `pid`.
+    pub exec_pid: u32,
+    /// Record of `sched_process_exec`: `old_pid`.
+    pub exec_old_pid: u32,
+    /// Record of `raw_syscalls:sys_enter`: `id`.
+    pub enter_id: u32,
+    /// Record of `raw_syscalls:sys_enter`: `args`.
+    pub enter_args: u32,
+    /// Record of `raw_syscalls:sys_exit`: `id`.
+    pub exit_id: u32,
+    /// Record of `raw_syscalls:sys_exit`: `ret`.
+    pub exit_ret: u32,
+}
+
+impl Config {
+    /// Nothing known.
+    pub const ABSENT: Self = Self {
+        session: 0,
+        task_pid: ABSENT,
+        task_tgid: ABSENT,
+        task_state: ABSENT,
+        switch_passes_state: 0,
+        has_task_pt_regs: 0,
+        count_by_number: 0,
+        nr_futex: ABSENT,
+        nr_announce: ABSENT,
+        regs_nr: ABSENT,
+        regs_arg0: ABSENT,
+        regs_arg1: ABSENT,
+        regs_arg2: ABSENT,
+        switch_prev_pid: ABSENT,
+        switch_prev_state: ABSENT,
+        switch_next_pid: ABSENT,
+        wakeup_pid: ABSENT,
+        newtask_pid: ABSENT,
+        newtask_clone_flags: ABSENT,
+        exec_pid: ABSENT,
+        exec_old_pid: ABSENT,
+        enter_id: ABSENT,
+        enter_args: ABSENT,
+        exit_id: ABSENT,
+        exit_ret: ABSENT,
+    };
+}
+
+const _: () = assert!(size_of::<Config>() == 104);
