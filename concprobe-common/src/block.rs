@@ -1,8 +1,8 @@
 //! The counter block of a tracked thread, written by the kernel programs and read by the thread itself
 //! with plain loads, and the records into which ended threads and losses are summed.
 
-/// How many threads can be tracked at the same time by default.
-pub const DEFAULT_SLOTS: u32 = 16_384;
+/// How many threads can be tracked at the same time when the user side asks for no other number.
+pub const DEFAULT_SLOTS: u32 = 1024;
 
 macro_rules! slots {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)+ }) => {
@@ -61,12 +61,10 @@ slots! {
         FutexWaitInterrupted = "futex_wait_interrupted",
         /// Switched in on another CPU than before.
         Migrations = "migrations",
-        /// Clone entered until the new thread is runnable, summed over the threads created.
+        /// Of a new thread: from its creator's entry into clone until it was runnable.
         CloneNs = "clone_ns",
-        /// New thread runnable until its first run, summed over the threads created.
+        /// Of a new thread: from runnable until its first run.
         FirstRunWaitNs = "first_run_wait_ns",
-        /// First runs behind the two sums above.
-        FirstRuns = "first_runs",
     }
 }
 
@@ -205,7 +203,7 @@ pub struct Ended {
     pub wall_ns: u64,
 }
 
-/// Count per [`Loss`], added to atomically.
+/// Count per [`Loss`], of one CPU.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub struct Losses {

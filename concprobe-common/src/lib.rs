@@ -18,10 +18,12 @@ pub mod maps {
     pub const ENDED: &str = "ENDED";
     /// One [`crate::histogram::Histogram`] per possible CPU and [`crate::histogram::Kind`]; mmap-able.
     pub const HISTOGRAMS: &str = "HISTOGRAMS";
-    /// One [`crate::block::Losses`]; mmap-able.
+    /// One [`crate::block::Losses`] per possible CPU; mmap-able.
     pub const LOSSES: &str = "LOSSES";
     /// One [`crate::block::CallCount`] per possible CPU and system call number; mmap-able.
     pub const CALLS: &str = "CALLS";
     /// Thread id (host) → slot of its block.
     pub const TASKS: &str = "TASKS";
+    /// Slots that nobody uses.
+    pub const FREE: &str = "FREE";
 }

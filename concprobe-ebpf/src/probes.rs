@@ -1,0 +1,10 @@
+//! One file per subsystem; each program exists for BTF tracepoints (`*_btf`) and for classic ones
+//! (`*_classic`), and both only gather arguments for the same function.
+
+mod announce;
+mod context;
+mod exec;
+mod newtask;
+mod switch;
+mod syscall;
+mod wakeup;

@@ -1,0 +1,138 @@
+//! The command line: commands, exit status, and who writes to which stream.
+
+mod arguments;
+mod output;
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::{ArgMatches, FromArgMatches as _};
+
+use crate::{
+    doctor::{self, State},
+    harness::crew,
+    observation::Observation,
+    plan::Plan,
+    report, run, workload,
+};
+use output::Destination;
+
+/// Done.
+const DONE: u8 = 0;
+/// Measured, but something was lost, a self-check failed, or the result could not be saved.
+const DOUBTFUL: u8 = 1;
+/// Could not run.
+const FAILED: u8 = 2;
+
+/// Runs the program. `started_ns` is when it began (`CLOCK_MONOTONIC`).
+pub fn main(started_ns: u64) -> ExitCode {
+    let matches = arguments::command().get_matches();
+    let status = match dispatch(&matches, started_ns) {
+        Ok(status) => status,
+        Err(error) if output::is_broken_pipe(&error) => DONE,
+        Err(error) => {
+            output::complain(&error);
+            FAILED
+        }
+    };
+    ExitCode::from(status)
+}
+
+fn dispatch(matches: &ArgMatches, started_ns: u64) -> Result<u8> {
+    match matches.subcommand() {
+        Some(("list", _)) => output::print(&report::list(workload::TABLE)).map(|()| DONE),
+        Some(("doctor", options)) => examine(options.get_flag("json")),
+        Some(("run", options)) => measure(options, started_ns),
+        Some((run::process::COMMAND, options)) => serve(options),
+        _ => unreachable!("clap demands one of the commands"),
+    }
+}
+
+fn examine(json: bool) -> Result<u8> {
+    let diagnosis = doctor::examine();
+    let text = if json {
+        serde_json::to_string_pretty(&diagnosis)? + "\n"
+    } else {
+        let mut text = String::new();
+        for check in &diagnosis.checks {
+            let mark = match check.state {
+                State::Met => "ok",
+                State::Limited => "limited",
+                State::Unmet if check.required => "MISSING",
+                State::Unmet => "missing",
+                State::Unknown => "unknown",
+            };
+            text.push_str(&format!("{mark:>8}  {}: {}\n", check.name, check.found));
+            if let Some(advice) = &check.advice {
+                text.push_str(&format!("{:>8}  → {advice}\n", ""));
+            }
+        }
+        text.push_str(if diagnosis.run_would_work() {
+            "\n`concprobe run` works here.\n"
+        } else {
+            "\n`concprobe run` does not work here: see MISSING above. `concprobe run WORKLOAD --no-bpf` does.\n"
+        });
+        text
+    };
+    output::print(&text)?;
+    Ok(if diagnosis.run_would_work() { DONE } else { FAILED })
+}
+
+fn measure(options: &ArgMatches, started_ns: u64) -> Result<u8> {
+    let (name, options) = options.subcommand().context("no workload was named")?;
+    let entry = workload::find(name).context("no such workload")?;
+    let plan = arguments::RunOptions::from_arg_matches(options)?.resolve(entry, options)?;
+    let destination = plan.output.as_deref().map(Destination::prepare).transpose()?;
+    if plan.verbose >= 2 {
+        output::show_messages();
+    }
+    let runtime = run::runtime()?;
+    let outcome = runtime.block_on(run::run(&plan, started_ns));
+    // What is still at work there (the signal handlers) has nothing left to do.
+    runtime.shutdown_background();
+    let observation = match outcome {
+        Ok(observation) => observation,
+        Err(error) => {
+            if let Some(destination) = destination {
+                destination.abandon();
+            }
+            return Err(if plan.depth.is_some() { run::explain(error, &output::arguments()) } else { error });
+        }
+    };
+    deliver(&plan, &observation, destination)
+}
+
+/// Prints first and saves then, so that a full disk does not take the result away.
+fn deliver(plan: &Plan, observation: &Observation, destination: Option<Destination>) -> Result<u8> {
+    let json = (plan.json || destination.is_some()).then(|| report::json(observation)).transpose()?;
+    let printed = match json.as_ref().filter(|_| plan.json) {
+        Some(json) => output::print(json),
+        None => output::print(&report::text(observation, output::style(plan.verbose))?),
+    };
+    let saved = match (destination, json) {
+        (Some(destination), Some(json)) => destination.save(&json),
+        _ => Ok(()),
+    };
+    if plan.json {
+        for warning in &observation.warnings {
+            output::warn(warning);
+        }
+    }
+    if let Err(error) = saved {
+        output::complain(&error);
+        printed?;
+        return Ok(DOUBTFUL);
+    }
+    printed?;
+    Ok(match observation.interrupted_by {
+        Some(signal) => u8::try_from(128 + signal).unwrap_or(DOUBTFUL),
+        None if observation.self_check.passed && observation.lost.unwrap_or(0) == 0 => DONE,
+        None => DOUBTFUL,
+    })
+}
+
+fn serve(options: &ArgMatches) -> Result<u8> {
+    let socket = options.get_one("socket").copied().context("no socket")?;
+    crew::serve(socket, workload::find)?;
+    Ok(DONE)
+}

@@ -1,0 +1,237 @@
+//! Commands and options as typed, and how they resolve into a plan.
+
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use anyhow::{Result, bail};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, value_parser};
+
+use crate::{
+    environment::{self, Environment, format_cpu_list},
+    harness::{Entry, Settings},
+    observation::Depth,
+    plan::{Length, Plan},
+    probe::Way,
+    run::process,
+    workload,
+};
+
+/// No run is longer.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+const ABOUT: &str = "Tells why a concurrency primitive costs what it costs: the fast path, the sleep path, or \
+the creation of a thread, with evidence from the kernel";
+
+const EXAMPLES: &str = "\
+Examples:
+  concprobe list                                    what can be measured
+  sudo concprobe run sem-fast                       a semaphore that nobody waits for
+  sudo concprobe run sem-pingpong --pin 0           two processes that hand over on one CPU
+  sudo concprobe run thread-create -o result.json   the whole result, to keep
+  concprobe run sem-fast --no-bpf                   an estimate, without privileges
+  concprobe doctor                                  what this machine allows
+
+Exit status: 0 done; 1 measured, but something was lost, a self-check failed, or the result could not be \
+saved; 2 could not run; 128 + N ended early by signal N.";
+
+/// The whole command line.
+pub fn command() -> Command {
+    Command::new("concprobe")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(ABOUT)
+        .after_help(EXAMPLES)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(Command::new("list").about("The workloads, with what each shows"))
+        .subcommand(run())
+        .subcommand(
+            Command::new("doctor")
+                .about("What this machine allows, and what to do about the rest")
+                .after_help("Exit status: 0 if `concprobe run` would work here, 2 if not.")
+                .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("The checks as JSON")),
+        )
+        .subcommand(
+            Command::new(process::COMMAND)
+                .hide(true)
+                .arg(Arg::new("socket").required(true).value_parser(value_parser!(i32))),
+        )
+}
+
+fn run() -> Command {
+    workload::TABLE.iter().fold(
+        Command::new("run")
+            .about("Runs a workload and tells what its ops cost and why")
+            .after_help(EXAMPLES)
+            .subcommand_required(true)
+            .subcommand_value_name("WORKLOAD")
+            .subcommand_help_heading("Workloads")
+            .disable_help_subcommand(true),
+        |run, entry| run.subcommand(workload_command(entry)),
+    )
+}
+
+fn workload_command(entry: &'static Entry) -> Command {
+    let command = Command::new(entry.name).about(entry.summary).after_help(format!(
+        "An op: {}\nClaim: {}\nOps when nothing else is asked for: {}",
+        entry.op,
+        entry.claim.sentence(),
+        entry.default_ops
+    ));
+    let command = RunOptions::augment_args(command);
+    entry.parameters.iter().fold(command, |command, parameter| {
+        command.arg(
+            Arg::new(parameter.name)
+                .long(parameter.name)
+                .help(parameter.help)
+                .default_value(parameter.default)
+                .value_parser(parameter.values.to_vec()),
+        )
+    })
+}
+
+/// Options that every workload has.
+#[derive(Debug, Args)]
+pub struct RunOptions {
+    /// Size of the crew [default: 1, or what the workload needs]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    threads: Option<u32>,
+    /// Ops in all, shared out over the repetitions
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1_000_000_000_000))]
+    ops: Option<u64>,
+    /// Time in all, shared out over the repetitions (500us, 2s, 1m)
+    #[arg(long, value_name = "T", value_parser = duration, conflicts_with = "ops")]
+    duration: Option<Duration>,
+    /// Into how many repetitions the run is split
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u32).range(1..=10_000))]
+    repeat: u32,
+    /// How long to run before anything counts (0s for not at all)
+    #[arg(long, value_name = "T", default_value = "100ms", value_parser = duration_or_zero)]
+    warmup: Duration,
+    /// CPUs to pin the members of the crew to, in turn (0,2-3), or none
+    #[arg(long, value_name = "CPUS", default_value = "none")]
+    pin: String,
+    /// How deep the kernel programs look
+    #[arg(long, value_enum, default_value_t = Depth::Calls, conflicts_with = "no_bpf")]
+    depth: Depth,
+    /// Count system calls by number as well
+    #[arg(long, conflicts_with = "no_bpf")]
+    syscalls: bool,
+    /// Measure with what an ordinary user can read: an estimate
+    #[arg(long)]
+    no_bpf: bool,
+    /// Where to write the whole result, as JSON
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The whole result as JSON on stdout, and nothing else there
+    #[arg(long)]
+    json: bool,
+    /// More about concprobe itself; twice: the kernel programs' messages
+    #[arg(short, long, action = ArgAction::Count)]
+    verbose: u8,
+    /// How to attach the kernel programs
+    #[arg(long, value_enum, hide = true)]
+    attach: Option<Way>,
+}
+
+impl RunOptions {
+    /// Checks what clap cannot, and fills in what was not said.
+    ///
+    /// # Errors
+    /// What does not fit together, or is not to be had on this machine.
+    pub fn resolve(self, entry: &'static Entry, matches: &ArgMatches) -> Result<Plan> {
+        let parameters: BTreeMap<String, String> = entry
+            .parameters
+            .iter()
+            .filter_map(|parameter| {
+                let value = matches.get_one::<String>(parameter.name)?;
+                Some((parameter.name.to_owned(), value.clone()))
+            })
+            .collect();
+        let depth = if self.depth == Depth::Switches && self.syscalls {
+            bail!("--syscalls counts calls, which --depth switches does not look at: leave one of them out");
+        } else {
+            (!self.no_bpf).then_some(self.depth)
+        };
+        let length = match (self.ops, self.duration) {
+            (Some(ops), _) => Length::Ops(ops),
+            (None, Some(time)) => Length::Time(time),
+            (None, None) => Length::Ops(entry.default_ops),
+        };
+        Ok(Plan {
+            entry,
+            settings: Settings { threads: crew_size(entry, self.threads)?, parameters },
+            length,
+            repeat: u64::from(self.repeat),
+            warmup: self.warmup,
+            pin: pin(&self.pin)?,
+            depth,
+            way: self.attach,
+            count_by_number: self.syscalls,
+            output: self.output,
+            json: self.json,
+            verbose: self.verbose,
+        })
+    }
+}
+
+fn crew_size(entry: &Entry, threads: Option<u32>) -> Result<usize> {
+    match (entry.fixed_crew, threads) {
+        (Some(size), Some(threads)) if threads as usize != size => {
+            bail!("{} is played by exactly {size}: leave --threads out", entry.name)
+        }
+        (Some(size), _) => Ok(size),
+        (None, threads) => Ok(threads.unwrap_or(1) as usize),
+    }
+}
+
+fn pin(text: &str) -> Result<Option<Vec<usize>>> {
+    if text == "none" {
+        return Ok(None);
+    }
+    let wanted = environment::parse_cpu_list(text)?;
+    let usable = Environment::read().cpus_usable;
+    if let Some(cpu) = wanted.iter().find(|cpu| !usable.contains(cpu)) {
+        bail!("cannot pin to CPU {cpu}: this process may use {}", format_cpu_list(&usable));
+    }
+    Ok(Some(wanted))
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    match duration_or_zero(text)? {
+        Duration::ZERO => Err("must be longer than nothing".to_owned()),
+        time => Ok(time),
+    }
+}
+
+fn duration_or_zero(text: &str) -> Result<Duration, String> {
+    let time =
+        humantime::parse_duration(text).map_err(|error| format!("{error} (write 500us, 20ms, 2s, 1m)"))?;
+    if time > LONGEST { Err("must not be longer than a day".to_owned()) } else { Ok(time) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn durations_are_written_as_people_write_them() {
+        assert_eq!(duration("500us"), Ok(Duration::from_micros(500)));
+        assert_eq!(duration("2s"), Ok(Duration::from_secs(2)));
+        assert_eq!(duration_or_zero("0s"), Ok(Duration::ZERO));
+        for text in ["0s", "-1s", "5", "", "2 fortnights", "100years", "99999999999999999999s"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_crew_of_fixed_size_takes_no_other() {
+        let pingpong = workload::find("sem-pingpong").unwrap();
+        assert_eq!(crew_size(pingpong, None).unwrap(), 2);
+        assert_eq!(crew_size(pingpong, Some(2)).unwrap(), 2);
+        assert!(crew_size(pingpong, Some(3)).is_err());
+    }
+}

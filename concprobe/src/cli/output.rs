@@ -1,0 +1,143 @@
+//! The only place that writes: results to stdout, everything else to stderr, files where asked.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, IsTerminal as _, Write as _},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result};
+
+use crate::report::Style;
+
+/// Writes a result.
+///
+/// # Errors
+/// When stdout does not take it: a closed pipe, a full disk.
+pub fn print(text: &str) -> Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).context("cannot write to stdout")
+}
+
+/// Says what went wrong.
+#[expect(clippy::print_stderr, reason = "this is the place for it")]
+pub fn complain(error: &anyhow::Error) {
+    eprintln!("concprobe: {error:#}");
+}
+
+/// Says what to be careful about.
+#[expect(clippy::print_stderr, reason = "this is the place for it")]
+pub fn warn(warning: &str) {
+    eprintln!("concprobe: warning: {warning}");
+}
+
+/// The reader of a pipe has had enough, which is no failure.
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// How to write the screen: colour only on a terminal, and not where `NO_COLOR` is set.
+pub fn style(verbose: u8) -> Style {
+    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    Style { colour: io::stdout().is_terminal() && !no_colour, verbose: verbose > 0 }
+}
+
+/// The command line without the program's name.
+pub fn arguments() -> Vec<String> {
+    std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect()
+}
+
+/// Lets the kernel programs' messages go to stderr.
+pub fn show_messages() {
+    struct Stderr;
+
+    impl log::Log for Stderr {
+        fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
+            metadata.target().starts_with("concprobe")
+        }
+
+        #[expect(clippy::print_stderr, reason = "this is the place for it")]
+        fn log(&self, record: &log::Record<'_>) {
+            if self.enabled(record.metadata()) {
+                eprintln!("concprobe: kernel: {}", record.args());
+            }
+        }
+
+        fn flush(&self) {}
+    }
+
+    static STDERR: Stderr = Stderr;
+    // Fails only when a logger is set already, and there is none.
+    if log::set_logger(&STDERR).is_ok() {
+        log::set_max_level(log::LevelFilter::Debug);
+    }
+}
+
+/// Where the whole result goes, found to be writable before anything is measured.
+#[derive(Debug)]
+pub struct Destination {
+    path: PathBuf,
+    file: File,
+    /// The file was made by this run.
+    fresh: bool,
+}
+
+impl Destination {
+    /// Opens the file without touching what it holds.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn prepare(path: &Path) -> Result<Self> {
+        let fresh = !path.exists();
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .with_context(|| format!("cannot write the result to {}", path.display()))?;
+        Ok(Self { path: path.to_owned(), file, fresh })
+    }
+
+    /// Writes the result; a file that held an older one is replaced only when all of the new one is there.
+    ///
+    /// # Errors
+    /// What the system says, and that the result has been printed.
+    pub fn save(self, text: &str) -> Result<()> {
+        let Self { path, mut file, fresh } = self;
+        let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
+        let written = if fresh || !is_file {
+            file.write_all(text.as_bytes()).and_then(|()| if is_file { file.sync_all() } else { Ok(()) })
+        } else {
+            replace(&path, text)
+        };
+        if written.is_err() && fresh {
+            // A part of a result must not pass for one.
+            let _ = fs::remove_file(&path);
+        }
+        written.with_context(|| format!("the result could not be saved to {}", path.display()))
+    }
+
+    /// Removes the file if this run made it.
+    pub fn abandon(self) {
+        if self.fresh {
+            // Nothing was measured; an empty file more or less is not worth an error.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.partial", std::process::id()));
+    let partial = path.with_file_name(name);
+    let written = File::create(&partial)
+        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&partial, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&partial);
+    }
+    written
+}

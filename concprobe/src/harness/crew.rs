@@ -1,0 +1,256 @@
+//! The workload's process: makes the crew, passes the driver's orders on, gathers the answers.
+
+use std::{
+    any::Any,
+    io,
+    os::{
+        fd::{BorrowedFd, FromRawFd as _, RawFd},
+        unix::net::UnixStream,
+    },
+    panic::{AssertUnwindSafe, catch_unwind},
+    thread,
+};
+
+use anyhow::{Context as _, Result, anyhow, bail};
+
+use super::{
+    Entry, Ops, Place, Role, Settings, Workload, clock,
+    control::Control,
+    estimate::Estimate,
+    evidence::{Blocks, OwnBlock},
+    ops::Yield,
+    protocol::{Answer, Assignment, Line, MemberResult, Order, Phase},
+};
+
+/// Serves the driver at the other end of `socket` until it says to finish or ends.
+///
+/// # Errors
+/// When the driver cannot be told why it failed.
+pub fn serve(socket: RawFd, find: impl Fn(&str) -> Option<&'static Entry>) -> Result<()> {
+    // SAFETY: the driver passed this descriptor for this process alone.
+    let mut driver = Line::new(unsafe { UnixStream::from_raw_fd(socket) })?;
+    let assignment: Assignment = driver.receive()?;
+    match work(&mut driver, &assignment, find) {
+        Ok(()) => Ok(()),
+        Err(error) => driver.send(&Answer::Failed(format!("{error:#}"))),
+    }
+}
+
+fn work(
+    driver: &mut Line,
+    assignment: &Assignment,
+    find: impl Fn(&str) -> Option<&'static Entry>,
+) -> Result<()> {
+    let entry = find(&assignment.workload).ok_or_else(|| anyhow!("no workload {}", assignment.workload))?;
+    let settings = Settings { threads: assignment.threads, parameters: assignment.parameters.clone() };
+    let workload = (entry.build)(&settings)?;
+    let station = Station::new(assignment)?;
+    thread::scope(|scope| {
+        let mut crew = Vec::new();
+        let roles = workload.crew();
+        // Processes first: a process is forked before there are other threads.
+        let mut order: Vec<usize> = (0..roles.len()).collect();
+        order.sort_by_key(|index| roles[*index].place != Place::Process);
+        for member in order {
+            crew.push((member, station.start(scope, workload.as_ref(), member, &roles[member])?));
+        }
+        crew.sort_by_key(|(member, _)| *member);
+        let mut lines: Vec<Line> = crew.into_iter().map(|(_, line)| line).collect();
+        lead(driver, &mut lines, workload.as_ref())
+    })
+}
+
+fn lead(driver: &mut Line, crew: &mut [Line], workload: &dyn Workload) -> Result<()> {
+    for line in crew.iter_mut() {
+        match line.receive()? {
+            Answer::Ready => {}
+            other => bail!(failure(other)),
+        }
+    }
+    driver.send(&Answer::Ready)?;
+    let mut ops = 0;
+    loop {
+        match driver.receive()? {
+            Order::Phase(phase) => {
+                let results = perform(crew, &phase)?;
+                ops += results.iter().map(|result| result.ops + result.trials).sum::<u64>();
+                driver.send(&Answer::Phase(results))?;
+            }
+            Order::Finish => return driver.send(&Answer::Checked(workload.check(ops))),
+        }
+    }
+}
+
+fn perform(crew: &mut [Line], phase: &Phase) -> Result<Vec<MemberResult>> {
+    for line in crew.iter_mut() {
+        line.send(&Order::Phase(*phase))?;
+    }
+    let mut results = Vec::new();
+    for line in crew.iter_mut() {
+        match line.receive().context("a member of the crew ended before its phase was over")? {
+            Answer::Phase(mut result) => results.append(&mut result),
+            other => bail!(failure(other)),
+        }
+    }
+    Ok(results)
+}
+
+fn failure(answer: Answer) -> String {
+    match answer {
+        Answer::Failed(message) => message,
+        other => format!("unexpected answer {other:?}"),
+    }
+}
+
+/// What every member needs.
+struct Station {
+    blocks: Option<Blocks>,
+    control: Control,
+    pin: Option<Vec<usize>>,
+}
+
+impl Station {
+    fn new(assignment: &Assignment) -> Result<Self> {
+        // SAFETY: the driver passed both descriptors for this process; they stay open.
+        let borrow = |fd| unsafe { BorrowedFd::borrow_raw(fd) };
+        let blocks = assignment
+            .evidence
+            .map(|evidence| Blocks::map(borrow(evidence.blocks), evidence.slots as usize, evidence.session))
+            .transpose()?;
+        Ok(Self { blocks, control: Control::map(borrow(assignment.control))?, pin: assignment.pin.clone() })
+    }
+
+    fn start<'scope, 'env>(
+        &'env self,
+        scope: &'scope thread::Scope<'scope, 'env>,
+        workload: &'env dyn Workload,
+        member: usize,
+        role: &Role,
+    ) -> Result<Line> {
+        let (ours, theirs) =
+            UnixStream::pair().context("cannot make a socket pair for a member of the crew")?;
+        let name = role.name.clone();
+        match role.place {
+            Place::Thread => {
+                thread::Builder::new()
+                    .name(name.clone())
+                    .spawn_scoped(scope, move || self.serve(workload, member, name, theirs))
+                    .with_context(|| format!("cannot create thread number {}", member + 1))?;
+            }
+            // SAFETY: no other thread of this process exists yet, so the child may do what it likes.
+            Place::Process => match unsafe { libc::fork() } {
+                -1 => return Err(io::Error::last_os_error()).context("cannot create a process"),
+                0 => {
+                    drop(ours);
+                    // SAFETY: a plain system call; `_exit` skips what belongs to the parent.
+                    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+                    self.serve(workload, member, name, theirs);
+                    // SAFETY: as above.
+                    unsafe { libc::_exit(0) }
+                }
+                _ => drop(theirs),
+            },
+        }
+        Line::new(ours)
+    }
+
+    /// A member's life: announce, perform phases, answer; whatever goes wrong is told to the other end.
+    fn serve(&self, workload: &dyn Workload, member: usize, name: String, stream: UnixStream) {
+        let Ok(mut line) = Line::new(stream) else { return };
+        let life = catch_unwind(AssertUnwindSafe(|| self.live(workload, member, &name, &mut line)));
+        let failure = match life {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => format!("{name}: {error:#}"),
+            Err(panic) => format!("{name} panicked: {}", panic_message(panic.as_ref())),
+        };
+        // If nobody listens any more, there is nobody to tell.
+        let _ = line.send(&Answer::Failed(failure));
+    }
+
+    fn live(&self, workload: &dyn Workload, member: usize, name: &str, line: &mut Line) -> Result<()> {
+        if let Some(cpus) = &self.pin {
+            pin(cpus[member % cpus.len()])?;
+        }
+        let block = match &self.blocks {
+            Some(blocks) => blocks.announce(member as u64 + 1)?,
+            None => OwnBlock::NONE,
+        };
+        let members = workload.crew().len() as u64;
+        let mut gauge = None;
+        line.send(&Answer::Ready)?;
+        // The end of the conversation is the order to end.
+        while let Ok(Order::Phase(phase)) = line.receive() {
+            let limit = phase.ops.map_or(u64::MAX, |ops| share(ops, member as u64, members));
+            let mut ops = Ops::new(block, &self.control, member == 0, limit, &phase, &mut gauge);
+            let result = measured(name, block, &self.control, phase.record, || {
+                workload.work(member, &mut ops)?;
+                Ok(ops.finish())
+            })?;
+            line.send(&Answer::Phase(vec![result]))?;
+        }
+        Ok(())
+    }
+}
+
+/// Takes the thread's own figures right before and right after its work.
+fn measured(
+    name: &str,
+    block: OwnBlock,
+    control: &Control,
+    record: bool,
+    work: impl FnOnce() -> Result<Yield>,
+) -> Result<MemberResult> {
+    let estimate = Estimate::read();
+    block.set_recording(record);
+    let (counters, start_ns) = block.totals(clock::now_ns);
+    control.first_op(start_ns);
+    let result = work();
+    let (after, end_ns) = block.totals(clock::now_ns);
+    block.set_recording(false);
+    let estimate = Estimate::read().since(&estimate);
+    let counted =
+        block.exists().then(|| after.iter().zip(counters).map(|(after, before)| after - before).collect());
+    // SAFETY: a plain system call.
+    let tid = unsafe { libc::gettid() };
+    MemberResult::new(name.to_owned(), tid, result?, (start_ns, end_ns), counted, estimate)
+}
+
+/// The part of `ops` that falls to one of `members`.
+fn share(ops: u64, member: u64, members: u64) -> u64 {
+    ops / members + u64::from(member < ops % members)
+}
+
+fn pin(cpu: usize) -> Result<()> {
+    // SAFETY: all zeros is an empty set, and the CPU was checked against the usable ones by the driver;
+    // `CPU_SET` ignores what lies beyond the set.
+    let result = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
+    };
+    if result != 0 {
+        return Err(io::Error::last_os_error()).with_context(|| format!("cannot pin to CPU {cpu}"));
+    }
+    Ok(())
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("for a reason that is no text")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+
+    #[test]
+    fn the_shares_add_up() {
+        for (ops, members) in [(10, 3), (0, 4), (1, 2), (u64::MAX, 2), (7, 7)] {
+            let sum: u64 = (0..members).map(|member| share(ops, member, members)).sum();
+            assert_eq!(sum, ops);
+        }
+    }
+}

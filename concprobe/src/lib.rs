@@ -1,0 +1,17 @@
+//! concprobe tells why a concurrency primitive costs what it costs: the fast path, the sleep path, or the
+//! creation of a thread, with evidence from the kernel. The library is what the program consists of; it
+//! has no stable interface of its own.
+
+pub mod cli;
+pub mod diagnose;
+pub mod doctor;
+pub mod environment;
+pub mod harness;
+pub mod latencies;
+pub mod observation;
+pub mod plan;
+pub mod probe;
+pub mod report;
+pub mod run;
+pub mod units;
+pub mod workload;

@@ -1,0 +1,44 @@
+//! The table of workloads. Adding one is a file in `workload/` and a line in [`TABLE`].
+
+mod sem_fast;
+mod sem_pingpong;
+mod semaphore;
+mod thread_create;
+
+use crate::harness::Entry;
+
+/// Every workload, in the order in which `list` shows them.
+pub static TABLE: &[&Entry] = &[&sem_fast::ENTRY, &sem_pingpong::ENTRY, &thread_create::ENTRY];
+
+/// The workload of that name.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    TABLE.iter().copied().find(|entry| entry.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_in_the_table_and_every_row_has_a_file() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/workload");
+        for entry in TABLE {
+            let stem = entry.name.replace('-', "_");
+            assert!(std::fs::exists(format!("{folder}/{stem}.rs")).unwrap(), "{}", entry.name);
+        }
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            let stem = path.file_stem().unwrap().to_str().unwrap().replace('_', "-");
+            let declares_entry = std::fs::read_to_string(&path).unwrap().contains("static ENTRY");
+            assert_eq!(find(&stem).is_some(), declares_entry, "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_can_be_typed() {
+        for (index, entry) in TABLE.iter().enumerate() {
+            assert!(entry.name.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-'));
+            assert!(TABLE[index + 1..].iter().all(|other| other.name != entry.name));
+        }
+    }
+}
