@@ -3,7 +3,6 @@
 use core::ffi::c_void;
 
 use aya_ebpf::{
-    EbpfContext as _,
     helpers::{bpf_get_current_pid_tgid, bpf_get_current_task_btf, bpf_task_pt_regs},
     programs::TracePointContext,
 };
