@@ -26,7 +26,7 @@ const FAILED: u8 = 2;
 
 /// Runs the program. `started_ns` is when it began (`CLOCK_MONOTONIC`).
 pub fn main(started_ns: u64) -> ExitCode {
-    let matches = arguments::command().get_matches();
+    let matches = arguments::read();
     let status = match dispatch(&matches, started_ns) {
         Ok(status) => status,
         Err(error) if output::is_broken_pipe(&error) => DONE,

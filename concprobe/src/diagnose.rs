@@ -143,6 +143,13 @@ pub fn warnings(observation: &Observation) -> Vec<String> {
             causes.join(", ")
         ));
     }
+    if let Some(missed) = observation.probe.and_then(|probe| probe.missed_runs).filter(|missed| *missed > 0) {
+        warnings.push(format!(
+            "the kernel left out {} runs of the kernel programs, which would have interrupted another one; \
+             where that hid a wake-up of a thread of this run, it is counted under losses",
+            count(missed)
+        ));
+    }
     if let Some(batches) = observation.batches.as_ref().filter(|batches| batches.undisturbed < 1_000) {
         warnings.push(format!(
             "only {} undisturbed batches of {} ops: the spread needs 1,000; raise --ops",
@@ -167,11 +174,12 @@ pub fn warnings(observation: &Observation) -> Vec<String> {
     warnings
 }
 
-/// The two figures, where they differ by more than noise would make them.
+/// The two figures, where they differ by more than the repetitions do among themselves.
 fn depth_effect(observation: &Observation) -> Option<(u64, u64)> {
     let check = observation.depth_check?;
-    let slower = check.calls_per_op_ps as f64 > check.switches_per_op_ps as f64 * (1.0 + DEPTH_EFFECT);
-    slower.then_some((check.calls_per_op_ps, check.switches_per_op_ps))
+    let effect = check.calls_per_op_ps as f64 / check.switches_per_op_ps.max(1) as f64;
+    let noise = check.calls_worst_per_op_ps as f64 / check.calls_per_op_ps.max(1) as f64;
+    (effect > (1.0 + DEPTH_EFFECT).max(noise)).then_some((check.calls_per_op_ps, check.switches_per_op_ps))
 }
 
 /// A few sentences that a person can act on, the most important first.

@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn one_sample_is_its_own_minimum_median_and_maximum() {
-        let mut tally = Tally::new();
+        let mut tally = Tally::default();
         tally.record(1_000_000_007, 1, (0, 0));
         let latencies = of_tally(&tally).unwrap();
         for value in [latencies.min_ns, latencies.p50_ns, latencies.p99_ns, latencies.max_ns] {
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn percentiles_of_nothing_are_nothing() {
-        let latencies = of_tally(&Tally::new()).unwrap();
+        let latencies = of_tally(&Tally::default()).unwrap();
         assert_eq!((latencies.count, latencies.p50_ns, latencies.min_ns), (0, None, None));
     }
 

@@ -319,6 +319,8 @@ pub struct Probe {
 pub struct DepthCheck {
     /// Best repetition at depth *calls*, picoseconds an op.
     pub calls_per_op_ps: u64,
+    /// Worst repetition at depth *calls*: how much the figure varies by itself.
+    pub calls_worst_per_op_ps: u64,
     /// The repetition at depth *switches*.
     pub switches_per_op_ps: u64,
 }

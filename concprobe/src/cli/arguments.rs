@@ -3,7 +3,11 @@
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use anyhow::{Result, bail};
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, value_parser};
+use clap::{
+    Arg, ArgAction, ArgMatches, Args, Command,
+    error::{ContextKind, ContextValue, ErrorKind},
+    value_parser,
+};
 
 use crate::{
     environment::{self, Environment, format_cpu_list},
@@ -70,13 +74,14 @@ fn run() -> Command {
 }
 
 fn workload_command(entry: &'static Entry) -> Command {
-    let command = Command::new(entry.name).about(entry.summary).after_help(format!(
-        "An op: {}\nClaim: {}\nOps when nothing else is asked for: {}",
-        entry.op,
-        entry.claim.sentence(),
-        entry.default_ops
-    ));
-    let command = RunOptions::augment_args(command);
+    // The options bring a description of their own, so the workload's comes after them.
+    let command =
+        RunOptions::augment_args(Command::new(entry.name)).about(entry.summary).after_help(format!(
+            "An op: {}\nClaim: {}\nOps when nothing else is asked for: {}",
+            entry.op,
+            entry.claim.sentence(),
+            entry.default_ops
+        ));
     entry.parameters.iter().fold(command, |command, parameter| {
         command.arg(
             Arg::new(parameter.name)
@@ -88,23 +93,53 @@ fn workload_command(entry: &'static Entry) -> Command {
     })
 }
 
+/// Reads the command line; ends the process after help, and after what cannot be understood.
+pub fn read() -> ArgMatches {
+    command().try_get_matches().unwrap_or_else(|error| {
+        unknown_workload(&error).unwrap_or(error).exit();
+    })
+}
+
+/// Clap speaks of subcommands where people think of workloads.
+fn unknown_workload(error: &clap::Error) -> Option<clap::Error> {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return None; // one that is missing, for instance
+    }
+    let ContextValue::String(typed) = error.get(ContextKind::InvalidSubcommand)? else { return None };
+    if !error.get(ContextKind::Usage)?.to_string().contains(" run ") {
+        return None;
+    }
+    let nearest = match error.get(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(names)) if !names.is_empty() => {
+            format!("did you mean {}?", names.join(" or "))
+        }
+        _ => format!(
+            "there are {}",
+            workload::TABLE.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ")
+        ),
+    };
+    let message =
+        format!("there is no workload '{typed}': {nearest} (`concprobe list` shows what each measures)\n");
+    Some(clap::Error::raw(error.kind(), message))
+}
+
 /// Options that every workload has.
 #[derive(Debug, Args)]
 pub struct RunOptions {
     /// Size of the crew [default: 1, or what the workload needs]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..), allow_hyphen_values = true)]
     threads: Option<u32>,
     /// Ops in all, shared out over the repetitions
-    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1_000_000_000_000))]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1_000_000_000_000), allow_hyphen_values = true)]
     ops: Option<u64>,
     /// Time in all, shared out over the repetitions (500us, 2s, 1m)
-    #[arg(long, value_name = "T", value_parser = duration, conflicts_with = "ops")]
+    #[arg(long, value_name = "T", value_parser = duration, conflicts_with = "ops", allow_hyphen_values = true)]
     duration: Option<Duration>,
     /// Into how many repetitions the run is split
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u32).range(1..=10_000))]
     repeat: u32,
     /// How long to run before anything counts (0s for not at all)
-    #[arg(long, value_name = "T", default_value = "100ms", value_parser = duration_or_zero)]
+    #[arg(long, value_name = "T", default_value = "100ms", value_parser = duration_or_zero, allow_hyphen_values = true)]
     warmup: Duration,
     /// CPUs to pin the members of the crew to, in turn (0,2-3), or none
     #[arg(long, value_name = "CPUS", default_value = "none")]
@@ -203,6 +238,9 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 fn duration_or_zero(text: &str) -> Result<Duration, String> {
+    if text.starts_with('-') {
+        return Err("a duration is not negative".to_owned());
+    }
     let time =
         humantime::parse_duration(text).map_err(|error| format!("{error} (write 500us, 20ms, 2s, 1m)"))?;
     if time > LONGEST { Err("must not be longer than a day".to_owned()) } else { Ok(time) }

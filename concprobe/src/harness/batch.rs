@@ -83,9 +83,9 @@ pub struct Batches {
     pub histogram: hdrhistogram::Histogram<u64>,
 }
 
-impl Batches {
+impl Default for Batches {
     /// No batch yet.
-    pub fn new() -> Self {
+    fn default() -> Self {
         Self {
             gauge: None,
             undisturbed: 0,
@@ -95,7 +95,9 @@ impl Batches {
             histogram: empty_histogram(),
         }
     }
+}
 
+impl Batches {
     /// Notes an undisturbed batch.
     pub fn record(&mut self, op_ps: u64) {
         self.undisturbed += 1;

@@ -68,8 +68,8 @@ impl<'a> Ops<'a> {
             gauge,
             done: 0,
             trials: 0,
-            classes: array::from_fn(|_| Box::new(Tally::new())),
-            batches: Batches::new(),
+            classes: array::from_fn(|_| Box::new(Tally::default())),
+            batches: Batches::default(),
             creation: Creation::default(),
         }
     }

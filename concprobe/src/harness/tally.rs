@@ -32,9 +32,9 @@ pub struct Tally {
     pub histogram: Histogram<u64>,
 }
 
-impl Tally {
+impl Default for Tally {
     /// No ops.
-    pub fn new() -> Self {
+    fn default() -> Self {
         Self {
             count: 0,
             min_ns: u64::MAX,
@@ -45,7 +45,9 @@ impl Tally {
             histogram: empty_histogram(),
         }
     }
+}
 
+impl Tally {
     /// Adds `count` ops of the same latency.
     #[inline]
     pub fn record(&mut self, latency_ns: u64, count: u64, off_cpu_ns: (u64, u64)) {
@@ -156,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_tally_survives_the_journey_between_processes() {
-        let mut tally = Tally::new();
+        let mut tally = Tally::default();
         tally.record(29, 1_000, (0, 0));
         tally.record(8_695, 1, (8_000, 500));
         tally.record(u64::MAX / 4, 1, (0, 0));

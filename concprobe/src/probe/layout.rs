@@ -162,7 +162,7 @@ fn from_formats(format: &dyn Fn(&str) -> Result<String>, base: Config) -> Result
 }
 
 /// The offset of a field in a tracepoint's `format` file, whose lines read
-/// `field:pid_t prev_pid;	offset:24;	size:4;	signed:1;`.
+/// `field:pid_t prev_pid; offset:24; size:4; signed:1;`, with tabs between.
 fn field_offset(format: &str, name: &str) -> Option<u32> {
     format.lines().find_map(|line| {
         let mut parts = line.trim().strip_prefix("field:")?.split(';').map(str::trim);

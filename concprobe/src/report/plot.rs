@@ -60,7 +60,7 @@ fn bar(count: u64, most: u64) -> String {
     }
     let eighths = (u128::from(count) * WIDTH as u128 * 8 / u128::from(most)).max(1) as usize;
     let mut bar = String::from(BLOCKS[7]).repeat(eighths / 8);
-    if eighths % 8 > 0 {
+    if !eighths.is_multiple_of(8) {
         bar.push(BLOCKS[eighths % 8 - 1]);
     }
     bar

@@ -65,6 +65,7 @@ pub struct Conversation {
     interrupted: Option<i32>,
     messages: Option<Messages>,
     members: u64,
+    peak_bytes: Option<u64>,
 }
 
 /// What is known of the workload's process at its end.
@@ -140,6 +141,7 @@ impl Conversation {
             interrupted: None,
             messages: None,
             members: plan.settings.threads as u64,
+            peak_bytes: None,
         })
     }
 
@@ -162,6 +164,10 @@ impl Conversation {
     /// Gives an order and waits for the answer, showing progress where there is a phase to show.
     pub async fn ask(&mut self, order: &Order, progress: Option<(&Phase, &str)>) -> Result<Answer, Trouble> {
         self.control.set_done(0);
+        if matches!(order, Order::Finish) {
+            // Afterwards it may be gone.
+            self.peak_bytes = self.child.id().and_then(|pid| peak_bytes(&pid.to_string()));
+        }
         let mut line = serde_json::to_vec(order).map_err(|error| Trouble::Failed(error.to_string()))?;
         line.push(b'\n');
         if self.writer.write_all(&line).await.is_err() {
@@ -213,7 +219,6 @@ impl Conversation {
 
     /// Lets the process end.
     pub async fn end(mut self) -> Ending {
-        let peak_bytes = self.child.id().and_then(|pid| peak_bytes(&pid.to_string()));
         let first_op_ns = self.control.first_op_ns();
         drop(self.writer);
         drop(self.lines);
@@ -224,7 +229,7 @@ impl Conversation {
             messages.get_mut().flush();
         }
         drop(self.control_fd);
-        Ending { first_op_ns, peak_bytes }
+        Ending { first_op_ns, peak_bytes: self.peak_bytes }
     }
 }
 
@@ -285,12 +290,8 @@ impl Progress {
     }
 
     fn show(&self, ops: u64) {
-        match self.of_time {
-            Some(_) => {
-                self.bar.set_position(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX))
-            }
-            None => self.bar.set_position(ops),
-        }
+        let elapsed = || u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.bar.set_position(if self.of_time.is_some() { elapsed() } else { ops });
     }
 }
 

@@ -30,7 +30,7 @@ use crate::{
         Observation, Parts, Probe, Repetition, SCHEMA, Thread,
     },
     plan::{Length, Plan},
-    probe::{Records, Session},
+    probe::{Cost, Records, Session},
 };
 
 /// Everything that is known of a run.
@@ -81,7 +81,7 @@ pub fn observation(
         locks: Vec::new(),
         losses: session.map(losses).unwrap_or_default(),
         lost: None,
-        probe_cost_ns_per_event: harvest.timed.and_then(|cost| cost.ns_per_run()),
+        probe_cost_ns_per_event: harvest.timed.and_then(Cost::ns_per_run),
         probe: session.map(|session| Probe {
             timed_runs: harvest.timed.map_or(0, |cost| cost.runs),
             timed_ns: harvest.timed.map_or(0, |cost| cost.run_time_ns),
@@ -136,13 +136,17 @@ fn repetition(members: &[MemberResult]) -> Repetition {
 
 fn depth_check(harvest: &Harvest, repetitions: &[Repetition]) -> Option<DepthCheck> {
     let switches = repetition(harvest.depth_check.as_ref()?);
-    let best = repetitions.iter().filter(|repetition| repetition.ops > 0).map(|one| one.per_op_ps).min()?;
-    Some(DepthCheck { calls_per_op_ps: best, switches_per_op_ps: switches.per_op_ps })
+    let calls = || repetitions.iter().filter(|repetition| repetition.ops > 0).map(|one| one.per_op_ps);
+    Some(DepthCheck {
+        calls_per_op_ps: calls().min()?,
+        calls_worst_per_op_ps: calls().max()?,
+        switches_per_op_ps: switches.per_op_ps,
+    })
 }
 
 /// The tallies of one class over all members and repetitions.
 fn merged(harvest: &Harvest, wanted: &[Class]) -> Result<Tally> {
-    let mut total = Tally::new();
+    let mut total = Tally::default();
     for member in harvest.repetitions.iter().flatten() {
         for class in wanted {
             if let Some(Some(tally)) = member.classes.get(*class as usize) {
@@ -234,10 +238,7 @@ fn calls(records: &Records) -> Vec<Call> {
 }
 
 fn losses(session: &Session) -> BTreeMap<String, u64> {
-    let mut losses: BTreeMap<String, u64> =
-        session.records().losses().into_iter().map(|(loss, count)| (loss.name().to_owned(), count)).collect();
-    losses.insert("missed_runs".to_owned(), session.cost().missed);
-    losses
+    session.records().losses().into_iter().map(|(loss, count)| (loss.name().to_owned(), count)).collect()
 }
 
 /// A row for each member, summed over the repetitions, and one for the threads that they created.

@@ -4,7 +4,7 @@
 use std::{
     io,
     os::{
-        fd::{AsRawFd as _, BorrowedFd, RawFd},
+        fd::{AsRawFd, BorrowedFd, RawFd},
         unix::net::UnixStream,
     },
 };
@@ -21,7 +21,7 @@ pub const COMMAND: &str = "serve-workload";
 /// When the system cannot start it.
 pub fn start(descriptors: &[BorrowedFd<'_>]) -> Result<(Child, UnixStream)> {
     let (ours, theirs) = UnixStream::pair().context("cannot make a socket pair")?;
-    let mut inherited: Vec<RawFd> = descriptors.iter().map(|fd| fd.as_raw_fd()).collect();
+    let mut inherited: Vec<RawFd> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
     inherited.push(theirs.as_raw_fd());
     let program = std::env::current_exe().context("cannot find the path of this program")?;
     let mut command = Command::new(program);
@@ -31,6 +31,7 @@ pub fn start(descriptors: &[BorrowedFd<'_>]) -> Result<(Child, UnixStream)> {
         command.pre_exec(move || {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             libc::signal(libc::SIGINT, libc::SIG_IGN);
+            libc::signal(libc::SIGTERM, libc::SIG_IGN);
             libc::signal(libc::SIGHUP, libc::SIG_IGN);
             raise_descriptor_limit();
             for fd in &inherited {

@@ -1,0 +1,75 @@
+//! Runs the real program and reads its JSON.
+#![allow(dead_code, reason = "each test file uses what it needs")]
+
+use std::{
+    process::{Command, Output},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+/// The program, with arguments separated by spaces.
+pub fn concprobe(arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_concprobe"));
+    command.args(arguments.split_whitespace());
+    command
+}
+
+/// Its output, whatever its exit status.
+pub fn output(command: &mut Command) -> Output {
+    command.output().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"))
+}
+
+/// What it wrote to stderr.
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The result of a run, which must have ended well.
+pub fn result(arguments: &str) -> Value {
+    let output = output(concprobe(arguments).arg("--json"));
+    assert_eq!(output.status.code(), Some(0), "{arguments}: {}", stderr(&output));
+    parse(&output)
+}
+
+/// The JSON on stdout.
+pub fn parse(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("stdout is not JSON: {error}; stderr: {}", stderr(output)))
+}
+
+/// A count that must be there.
+pub fn number(value: &Value, path: &str) -> u64 {
+    value.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("no number at {path}"))
+}
+
+/// Ops in a class.
+pub fn class(value: &Value, class: &str) -> u64 {
+    number(value, &format!("/classes/{class}/count"))
+}
+
+/// The sum over the five classes.
+pub fn classed(value: &Value) -> u64 {
+    ["fast", "kernel", "preempted", "slept", "created"].iter().map(|name| class(value, name)).sum()
+}
+
+/// Every thread's parts add up to its wall time within 1 %.
+pub fn assert_conservation(value: &Value) {
+    for thread in value["threads"].as_array().unwrap() {
+        let part = |name: &str| thread["parts"][name].as_i64().unwrap();
+        let sum = part("on_cpu_ns") + part("blocked_ns") + part("run_queue_ns");
+        assert_eq!(sum + part("unaccounted_ns"), part("wall_ns"), "{thread}");
+        assert!(part("unaccounted_ns").abs() * 100 <= part("wall_ns"), "{thread}");
+        assert_eq!(part("user_ns") + part("kernel_ns"), part("on_cpu_ns"), "{thread}");
+    }
+}
+
+/// Waits until `condition` holds.
+pub fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !condition() {
+        assert!(Instant::now() < deadline, "never saw: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
