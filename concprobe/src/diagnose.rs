@@ -108,6 +108,12 @@ pub fn unavailable(observation: &Observation) -> BTreeMap<String, String> {
         }
         Some(Depth::Switches) => {
             say(BY_CALL, "depth switches does not look at system calls; use --depth calls");
+            if observation.counts.futex_wait_slept.is_none() {
+                say(
+                    &["counts.futex_wait_slept"],
+                    "this kernel does not show its programs a sleeping thread's registers (Linux 5.15 does)",
+                );
+            }
         }
         Some(Depth::Calls) => {}
     }

@@ -69,13 +69,16 @@ pub async fn run(plan: &Plan, started_ns: u64) -> Result<Observation> {
     let mut harvest = Harvest::default();
     match phases(plan, session.as_mut(), &mut conversation, &mut harvest).await {
         Ok(()) => {}
-        Err(trouble) if harvest.ops() == 0 => bail!(trouble),
+        Err(trouble) if harvest.ops() == 0 => {
+            conversation.end(false).await;
+            bail!(trouble);
+        }
         Err(trouble) => harvest.trouble = Some(trouble),
     }
     if let Some(session) = &session {
         await_last_switches(session, &harvest).await;
     }
-    let ending = conversation.end().await;
+    let ending = conversation.end(harvest.trouble.is_none()).await;
     gather::observation(plan, environment, session.as_ref(), harvest, &ending, started_ns)
 }
 

@@ -1,14 +1,24 @@
-//! The table of workloads. Adding one is a file in `workload/` and a line in [`TABLE`].
+//! The table of workloads. Adding one is a file in `workload/` and a line in the list below.
 
-mod sem_fast;
-mod sem_pingpong;
 mod semaphore;
-mod thread_create;
 
 use crate::harness::Entry;
 
-/// Every workload, in the order in which `list` shows them.
-pub static TABLE: &[&Entry] = &[&sem_fast::ENTRY, &sem_pingpong::ENTRY, &thread_create::ENTRY];
+/// Declares the files and the table in one go, so that a workload is one line here.
+macro_rules! workloads {
+    ($($file:ident)+) => {
+        $(mod $file;)+
+
+        /// Every workload, in the order in which `list` shows them.
+        pub static TABLE: &[&Entry] = &[$(&$file::ENTRY),+];
+    };
+}
+
+workloads! {
+    sem_fast
+    sem_pingpong
+    thread_create
+}
 
 /// The workload of that name.
 pub fn find(name: &str) -> Option<&'static Entry> {

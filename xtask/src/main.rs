@@ -1,6 +1,7 @@
 //! The repository's tasks, as `cargo xtask TASK`: what each does is told by its own module.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "talking to a person is a task's purpose")]
 
+mod bench;
 mod command;
 mod ebpf;
 mod image;
@@ -50,6 +51,14 @@ enum Task {
         /// Version prefixes like 6.1 or 5.10 [default: 6.1, 6.12, and if they can be had 5.10 and 7]
         series: Vec<String>,
     },
+    /// Measure concprobe itself, as ratios within one run
+    Bench {
+        /// What to measure
+        subject: bench::Subject,
+        /// How many alternating runs
+        #[arg(long, default_value_t = 11, value_parser = clap::value_parser!(u64).range(1..))]
+        pairs: u64,
+    },
     /// Build the container image and try it, without a container engine
     Image,
 }
@@ -69,6 +78,7 @@ fn main() -> ExitCode {
         Task::Test { arguments } => test::test(&as_given(arguments)),
         Task::Lint => lint::lint(),
         Task::Kernels { series } => kernels::kernels(&series),
+        Task::Bench { subject, pairs } => bench::bench(subject, usize::try_from(pairs).unwrap_or(usize::MAX)),
         Task::Image => image::image(),
     };
     match done {

@@ -56,7 +56,9 @@ fn work(
         }
         crew.sort_by_key(|(member, _)| *member);
         let mut lines: Vec<Line> = crew.into_iter().map(|(_, line)| line).collect();
+        // A failure is told from in here: leaving the scope waits for threads that may wait for ever.
         lead(driver, &mut lines, workload.as_ref())
+            .or_else(|error| driver.send(&Answer::Failed(format!("{error:#}"))))
     })
 }
 
@@ -85,14 +87,38 @@ fn perform(crew: &mut [Line], phase: &Phase) -> Result<Vec<MemberResult>> {
     for line in crew.iter_mut() {
         line.send(&Order::Phase(*phase))?;
     }
-    let mut results = Vec::new();
-    for line in crew.iter_mut() {
-        match line.receive().context("a member of the crew ended before its phase was over")? {
-            Answer::Phase(mut result) => results.append(&mut result),
+    let mut results: Vec<Option<Vec<MemberResult>>> = crew.iter().map(|_| None).collect();
+    while results.iter().any(Option::is_none) {
+        let member = next_to_answer(crew, &results)?;
+        match crew[member].receive().context("a member of the crew ended before its phase was over")? {
+            Answer::Phase(result) => results[member] = Some(result),
             other => bail!(failure(other)),
         }
     }
-    Ok(results)
+    Ok(results.into_iter().flatten().flatten().collect())
+}
+
+/// Waits until one of those that have not answered has something to say: a member that fails is heard even
+/// while another one waits for it in vain.
+fn next_to_answer(crew: &[Line], results: &[Option<Vec<MemberResult>>]) -> Result<usize> {
+    let waiting: Vec<usize> = (0..crew.len()).filter(|member| results[*member].is_none()).collect();
+    let poll =
+        |member: &usize| libc::pollfd { fd: crew[*member].descriptor(), events: libc::POLLIN, revents: 0 };
+    let mut polled: Vec<libc::pollfd> = waiting.iter().map(poll).collect();
+    loop {
+        // SAFETY: the pointer and the length are those of one vector.
+        let ready = unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, -1) };
+        if ready < 0 {
+            let error = io::Error::last_os_error();
+            if error.kind() == io::ErrorKind::Interrupted {
+                continue;
+            }
+            return Err(error).context("cannot wait for the crew");
+        }
+        if let Some(position) = polled.iter().position(|poll| poll.revents != 0) {
+            return Ok(waiting[position]);
+        }
+    }
 }
 
 fn failure(answer: Answer) -> String {

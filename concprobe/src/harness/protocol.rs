@@ -4,7 +4,10 @@
 use std::{
     collections::BTreeMap,
     io::{BufRead as _, BufReader, Write as _},
-    os::{fd::RawFd, unix::net::UnixStream},
+    os::{
+        fd::{AsRawFd as _, RawFd},
+        unix::net::UnixStream,
+    },
 };
 
 use anyhow::{Context as _, Result, bail};
@@ -230,6 +233,12 @@ impl Line {
     pub fn new(stream: UnixStream) -> Result<Self> {
         let writer = stream.try_clone().context("cannot duplicate a socket")?;
         Ok(Self { reader: BufReader::new(stream), writer })
+    }
+
+    /// The descriptor on which messages arrive. One message answers one order, so when it is readable no
+    /// message waits in the buffer before it.
+    pub fn descriptor(&self) -> RawFd {
+        self.writer.as_raw_fd()
     }
 
     /// Sends one message.

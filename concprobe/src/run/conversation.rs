@@ -217,12 +217,12 @@ impl Conversation {
         }
     }
 
-    /// Lets the process end.
-    pub async fn end(mut self) -> Ending {
+    /// Lets the process end, if it is in order, or ends it.
+    pub async fn end(mut self, in_order: bool) -> Ending {
         let first_op_ns = self.control.first_op_ns();
         drop(self.writer);
         drop(self.lines);
-        if tokio::time::timeout(Duration::from_secs(2), self.child.wait()).await.is_err() {
+        if !in_order || tokio::time::timeout(Duration::from_secs(2), self.child.wait()).await.is_err() {
             let _ = self.child.kill().await;
         }
         if let Some(messages) = &mut self.messages {

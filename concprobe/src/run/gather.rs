@@ -33,6 +33,23 @@ use crate::{
     probe::{Cost, Records, Session},
 };
 
+/// What the kernel programs of a run could see.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    /// Every system call.
+    calls: bool,
+    /// At least the call in which a thread sleeps.
+    sleeping_call: bool,
+}
+
+impl Look {
+    fn of(plan: &Plan, session: Option<&Session>) -> Self {
+        let calls = plan.depth == Some(Depth::Calls);
+        let registers = session.is_some_and(|session| session.config().has_task_pt_regs != 0);
+        Self { calls, sleeping_call: calls || registers }
+    }
+}
+
 /// Everything that is known of a run.
 ///
 /// # Errors
@@ -49,7 +66,7 @@ pub fn observation(
     let repetitions: Vec<Repetition> =
         harvest.repetitions.iter().map(|members| repetition(members)).collect();
     let ended = session.map(|session| session.records().ended());
-    let threads = threads(&harvest, ended.as_ref(), plan.depth);
+    let threads = threads(&harvest, ended.as_ref(), Look::of(plan, session));
     let mut observation = Observation {
         schema: SCHEMA.to_owned(),
         concprobe: env!("CARGO_PKG_VERSION").to_owned(),
@@ -242,10 +259,10 @@ fn losses(session: &Session) -> BTreeMap<String, u64> {
 }
 
 /// A row for each member, summed over the repetitions, and one for the threads that they created.
-fn threads(harvest: &Harvest, ended: Option<&Ended>, depth: Option<Depth>) -> Vec<Thread> {
+fn threads(harvest: &Harvest, ended: Option<&Ended>, look: Look) -> Vec<Thread> {
     let mut rows: Vec<Thread> = Vec::new();
     for member in harvest.repetitions.iter().flatten() {
-        let row = member_row(member, depth);
+        let row = member_row(member, look);
         match rows.iter_mut().find(|known| known.name == row.name && known.tid == row.tid) {
             Some(known) => {
                 known.ops += row.ops;
@@ -261,27 +278,27 @@ fn threads(harvest: &Harvest, ended: Option<&Ended>, depth: Option<Depth>) -> Ve
             tid: None,
             threads: ended.threads,
             ops: 0,
-            parts: parts(ended.wall_ns, &ended.counters, depth),
-            counts: counts(&ended.counters, depth),
+            parts: parts(ended.wall_ns, &ended.counters, look),
+            counts: counts(&ended.counters, look),
         });
     }
     rows
 }
 
-fn member_row(member: &MemberResult, depth: Option<Depth>) -> Thread {
+fn member_row(member: &MemberResult, look: Look) -> Thread {
     let wall_ns = member.end_ns.saturating_sub(member.start_ns);
     let (parts, counts) = match &member.counters {
-        Some(counters) => (parts(wall_ns, counters, depth), counts(counters, depth)),
+        Some(counters) => (parts(wall_ns, counters, look), counts(counters, look)),
         None => estimated(member, wall_ns),
     };
     Thread { name: member.name.clone(), tid: Some(member.tid), threads: 1, ops: member.ops, parts, counts }
 }
 
-fn parts(wall_ns: u64, counters: &[u64], depth: Option<Depth>) -> Parts {
+fn parts(wall_ns: u64, counters: &[u64], look: Look) -> Parts {
     let value = |counter: Counter| counters.get(counter as usize).copied().unwrap_or(0);
     let (on_cpu, blocked, run_queue) =
         (value(Counter::OnCpuNs), value(Counter::BlockedNs), value(Counter::RunQueueNs));
-    let kernel = (depth == Some(Depth::Calls)).then(|| value(Counter::KernelNs));
+    let kernel = look.calls.then(|| value(Counter::KernelNs));
     Parts {
         wall_ns,
         on_cpu_ns: Some(on_cpu),
@@ -294,14 +311,14 @@ fn parts(wall_ns: u64, counters: &[u64], depth: Option<Depth>) -> Parts {
     }
 }
 
-fn counts(counters: &[u64], depth: Option<Depth>) -> Counts {
+fn counts(counters: &[u64], look: Look) -> Counts {
     let value = |counter: Counter| counters.get(counter as usize).copied();
-    let by_call = |counter: Counter| value(counter).filter(|_| depth == Some(Depth::Calls));
+    let by_call = |counter: Counter| value(counter).filter(|_| look.calls);
     Counts {
         syscalls: by_call(Counter::Syscalls),
         futex_waits: by_call(Counter::FutexWaits),
         futex_wakes: by_call(Counter::FutexWakes),
-        futex_wait_slept: value(Counter::FutexWaitSlept),
+        futex_wait_slept: value(Counter::FutexWaitSlept).filter(|_| look.sleeping_call),
         futex_wait_again: by_call(Counter::FutexWaitAgain),
         futex_wait_timed_out: by_call(Counter::FutexWaitTimedOut),
         futex_wait_interrupted: by_call(Counter::FutexWaitInterrupted),
