@@ -1,6 +1,8 @@
 //! What the figures mean: consistency checks, warnings, and a verdict whose sentences carry the figures.
 //! Reads the observation only.
 
+pub mod claim;
+
 use std::collections::BTreeMap;
 
 use crate::{
@@ -11,8 +13,6 @@ use crate::{
 
 /// A thread's parts must add up to its wall time within this.
 const CONSERVATION: f64 = 0.01;
-/// A claim about each op holds if at most this part of the ops did otherwise.
-const EXCEPTIONS: f64 = 0.01;
 /// The deeper look changed the figure when the two differ by more than this.
 const DEPTH_EFFECT: f64 = 0.10;
 
@@ -199,7 +199,7 @@ pub fn verdict(observation: &Observation) -> Vec<String> {
         );
         return sentences;
     }
-    sentences.push(claim(observation));
+    sentences.push(claim::sentence(observation));
     sentences.extend(where_time_went(observation));
     sentences.extend(creation(observation));
     sentences
@@ -228,53 +228,6 @@ fn price(observation: &Observation) -> String {
         ),
         _ => "No op was measured.".to_owned(),
     }
-}
-
-fn claim(observation: &Observation) -> String {
-    let counts = &observation.counts;
-    let known = |value: Option<u64>| value.map_or_else(|| "n/a".to_owned(), count);
-    let (holds, evidence) = match observation.claim {
-        Claim::NeverEntersKernel => {
-            let calls = counts.syscalls;
-            let sleeps = counts.voluntary_switches;
-            (
-                calls.unwrap_or(0) == 0 && sleeps == Some(0),
-                format!(
-                    "{} system calls, {} of them futex calls, and {} voluntary switches in {} ops",
-                    known(calls),
-                    known(counts.futex_waits.zip(counts.futex_wakes).map(|(waits, wakes)| waits + wakes)),
-                    known(sleeps),
-                    count(observation.ops)
-                ),
-            )
-        }
-        Claim::OneSwitchPerOp => {
-            let switched = class_count(observation, "slept") + class_count(observation, "preempted");
-            (
-                observation.ops.saturating_sub(switched) as f64 <= observation.ops as f64 * EXCEPTIONS,
-                format!(
-                    "{} of the ops slept and in {} the thread that was woken took the CPU at once, so that \
-                     its waker found the semaphore posted and need not sleep; {} voluntary and {} \
-                     involuntary switches in {} ops",
-                    share_of(class_count(observation, "slept"), observation.ops),
-                    share_of(class_count(observation, "preempted"), observation.ops),
-                    known(counts.voluntary_switches),
-                    known(counts.involuntary_switches),
-                    count(observation.ops)
-                ),
-            )
-        }
-        Claim::OneThreadPerOp => (
-            counts.threads_created == Some(observation.ops),
-            format!("{} threads created in {} ops", known(counts.threads_created), count(observation.ops)),
-        ),
-    };
-    let word = if holds { "holds" } else { "does not hold here" };
-    format!("The claim \"{}\" {word}: {evidence}.", observation.claim.sentence())
-}
-
-fn class_count(observation: &Observation, wanted: &str) -> u64 {
-    observation.classes.measured().filter(|(name, _)| *name == wanted).map(|(_, class)| class.count).sum()
 }
 
 fn share_of(part: u64, whole: u64) -> String {

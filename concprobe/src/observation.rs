@@ -79,6 +79,12 @@ pub struct Observation {
     pub counts: Counts,
     /// Where the time of creating ops went.
     pub creation: Option<CreationParts>,
+    /// Figures of the workload beside its ops: times, by name.
+    #[serde(default)]
+    pub extra_times: BTreeMap<String, Latencies>,
+    /// The same: counts, by name.
+    #[serde(default)]
+    pub extra_counts: BTreeMap<String, u64>,
     /// Intervals from the kernel's own histograms.
     pub intervals: Option<Intervals>,
     /// System calls by number, where asked for.
@@ -293,6 +299,9 @@ pub struct Thread {
     pub name: String,
     /// Thread id in the workload's PID namespace; `None` for a sum of threads.
     pub tid: Option<i32>,
+    /// It performs no ops of its own: its time and counts are in no sum.
+    #[serde(default)]
+    pub supports: bool,
     /// How many threads this row stands for.
     pub threads: u64,
     /// Ops.

@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::{Result, bail};
 use concprobe::harness::{
-    Claim, Entry, Ops, Place, Role, SelfCheck, Workload,
+    Claim, CrewSize, Entry, Ops, Place, Role, SelfCheck, Workload,
     control::Control,
     crew,
     protocol::{Answer, Assignment, Line, Order, Phase},
@@ -27,7 +27,7 @@ struct Deserted {
 
 impl Workload for Deserted {
     fn crew(&self) -> Vec<Role> {
-        let role = |name: &str, place| Role { name: name.to_owned(), place };
+        let role = |name: &str, place| Role { place, ..Role::thread(name) };
         vec![role("waiter", Place::Thread), role("deserter", self.place)]
     }
 
@@ -53,8 +53,9 @@ macro_rules! deserted {
             op: "",
             claim: Claim::NeverEntersKernel,
             default_ops: 1,
-            fixed_crew: Some(2),
+            crew: CrewSize::Fixed(2),
             parameters: &[],
+            unavailable: None,
             build: |_| Ok(Box::new(Deserted { how: $how, place: $place })),
         };
     };

@@ -5,13 +5,14 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use anyhow::{Result, bail};
 use clap::{
     Arg, ArgAction, ArgMatches, Args, Command,
+    builder::ValueParser,
     error::{ContextKind, ContextValue, ErrorKind},
     value_parser,
 };
 
 use crate::{
     environment::{self, Environment, format_cpu_list},
-    harness::{Entry, Settings},
+    harness::{CrewSize, Entry, Kind, Settings},
     observation::Depth,
     plan::{Length, Plan},
     probe::Way,
@@ -88,7 +89,8 @@ fn workload_command(entry: &'static Entry) -> Command {
                 .long(parameter.name)
                 .help(parameter.help)
                 .default_value(parameter.default)
-                .value_parser(parameter.values.to_vec()),
+                .allow_hyphen_values(true)
+                .value_parser(parser(parameter.kind)),
         )
     })
 }
@@ -130,7 +132,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..), allow_hyphen_values = true)]
     threads: Option<u32>,
     /// Ops in all, shared out over the repetitions
-    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1_000_000_000_000), allow_hyphen_values = true)]
+    #[arg(long, visible_alias = "tasks", value_name = "N", value_parser = value_parser!(u64).range(1..=1_000_000_000_000), allow_hyphen_values = true)]
     ops: Option<u64>,
     /// Time in all, shared out over the repetitions (500us, 2s, 1m)
     #[arg(long, value_name = "T", value_parser = duration, conflicts_with = "ops", allow_hyphen_values = true)]
@@ -173,6 +175,9 @@ impl RunOptions {
     /// # Errors
     /// What does not fit together, or is not to be had on this machine.
     pub fn resolve(self, entry: &'static Entry, matches: &ArgMatches) -> Result<Plan> {
+        if let Some(reason) = entry.unavailable {
+            bail!("{} is not available: {reason}", entry.name);
+        }
         let parameters: BTreeMap<String, String> = entry
             .parameters
             .iter()
@@ -191,9 +196,10 @@ impl RunOptions {
             (None, Some(time)) => Length::Time(time),
             (None, None) => Length::Ops(entry.default_ops),
         };
+        let threads = crew_size(entry, self.threads, &parameters)?;
         Ok(Plan {
             entry,
-            settings: Settings { threads: crew_size(entry, self.threads)?, parameters },
+            settings: Settings { threads, parameters },
             length,
             repeat: u64::from(self.repeat),
             warmup: self.warmup,
@@ -208,14 +214,30 @@ impl RunOptions {
     }
 }
 
-fn crew_size(entry: &Entry, threads: Option<u32>) -> Result<usize> {
-    match (entry.fixed_crew, threads) {
-        (Some(size), Some(threads)) if threads as usize != size => {
-            bail!("{} is played by exactly {size}: leave --threads out", entry.name)
-        }
-        (Some(size), _) => Ok(size),
-        (None, threads) => Ok(threads.unwrap_or(1) as usize),
+/// Checks a parameter's value; it stays as typed.
+fn parser(kind: Kind) -> ValueParser {
+    match kind {
+        Kind::Choice(words) => ValueParser::from(words.to_vec()),
+        Kind::Count(least, most) => ValueParser::from(move |text: &str| match text.parse::<u64>() {
+            Ok(count) if (least..=most).contains(&count) => Ok(text.to_owned()),
+            _ => Err(format!("must be a number from {least} to {most}")),
+        }),
+        Kind::Duration => ValueParser::from(|text: &str| duration_or_zero(text).map(|_| text.to_owned())),
     }
+}
+
+fn crew_size(entry: &Entry, threads: Option<u32>, parameters: &BTreeMap<String, String>) -> Result<usize> {
+    let size = match entry.crew {
+        CrewSize::Threads(default) => return Ok(threads.map_or(default, |threads| threads as usize)),
+        CrewSize::Fixed(size) => size,
+        CrewSize::OneMoreThan(name) => {
+            1 + parameters.get(name).map_or(Ok(0), |value| value.parse::<usize>())?
+        }
+    };
+    if let Some(threads) = threads.filter(|threads| *threads as usize != size) {
+        bail!("{} is played by exactly {size}, not {threads}: leave --threads out", entry.name);
+    }
+    Ok(size)
 }
 
 fn pin(text: &str) -> Result<Option<Vec<usize>>> {
@@ -268,8 +290,9 @@ mod tests {
     #[test]
     fn a_crew_of_fixed_size_takes_no_other() {
         let pingpong = workload::find("sem-pingpong").unwrap();
-        assert_eq!(crew_size(pingpong, None).unwrap(), 2);
-        assert_eq!(crew_size(pingpong, Some(2)).unwrap(), 2);
-        assert!(crew_size(pingpong, Some(3)).is_err());
+        let none = BTreeMap::new();
+        assert_eq!(crew_size(pingpong, None, &none).unwrap(), 2);
+        assert_eq!(crew_size(pingpong, Some(2), &none).unwrap(), 2);
+        assert!(crew_size(pingpong, Some(3), &none).is_err());
     }
 }

@@ -155,12 +155,12 @@ impl Station {
     ) -> Result<Line> {
         let (ours, theirs) =
             UnixStream::pair().context("cannot make a socket pair for a member of the crew")?;
-        let name = role.name.clone();
+        let role = role.clone();
         match role.place {
             Place::Thread => {
                 thread::Builder::new()
-                    .name(name.clone())
-                    .spawn_scoped(scope, move || self.serve(workload, member, name, theirs))
+                    .name(role.name.clone())
+                    .spawn_scoped(scope, move || self.serve(workload, member, &role, theirs))
                     .with_context(|| format!("cannot create thread number {}", member + 1))?;
             }
             // SAFETY: no other thread of this process exists yet, so the child may do what it likes.
@@ -170,7 +170,7 @@ impl Station {
                     drop(ours);
                     // SAFETY: a plain system call; `_exit` skips what belongs to the parent.
                     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-                    self.serve(workload, member, name, theirs);
+                    self.serve(workload, member, &role, theirs);
                     // SAFETY: as above.
                     unsafe { libc::_exit(0) }
                 }
@@ -181,19 +181,19 @@ impl Station {
     }
 
     /// A member's life: announce, perform phases, answer; whatever goes wrong is told to the other end.
-    fn serve(&self, workload: &dyn Workload, member: usize, name: String, stream: UnixStream) {
+    fn serve(&self, workload: &dyn Workload, member: usize, role: &Role, stream: UnixStream) {
         let Ok(mut line) = Line::new(stream) else { return };
-        let life = catch_unwind(AssertUnwindSafe(|| self.live(workload, member, &name, &mut line)));
+        let life = catch_unwind(AssertUnwindSafe(|| self.live(workload, member, role, &mut line)));
         let failure = match life {
             Ok(Ok(())) => return,
-            Ok(Err(error)) => format!("{name}: {error:#}"),
-            Err(panic) => format!("{name} panicked: {}", panic_message(panic.as_ref())),
+            Ok(Err(error)) => format!("{}: {error:#}", role.name),
+            Err(panic) => format!("{} panicked: {}", role.name, panic_message(panic.as_ref())),
         };
         // If nobody listens any more, there is nobody to tell.
         let _ = line.send(&Answer::Failed(failure));
     }
 
-    fn live(&self, workload: &dyn Workload, member: usize, name: &str, line: &mut Line) -> Result<()> {
+    fn live(&self, workload: &dyn Workload, member: usize, role: &Role, line: &mut Line) -> Result<()> {
         if let Some(cpus) = &self.pin {
             pin(cpus[member % cpus.len()])?;
         }
@@ -201,14 +201,19 @@ impl Station {
             Some(blocks) => blocks.announce(member as u64 + 1)?,
             None => OwnBlock::NONE,
         };
-        let members = workload.crew().len() as u64;
+        let crew = workload.crew();
+        // Only those that perform ops share them; a supporting member is told of all.
+        let members = crew.iter().filter(|other| !other.supports).count().max(1) as u64;
+        let position = crew[..member].iter().filter(|other| !other.supports).count() as u64;
+        let leads = !role.supports && position == 0;
         let mut gauge = None;
         line.send(&Answer::Ready)?;
         // The end of the conversation is the order to end.
         while let Ok(Order::Phase(phase)) = line.receive() {
-            let limit = phase.ops.map_or(u64::MAX, |ops| share(ops, member as u64, members));
-            let mut ops = Ops::new(block, &self.control, member == 0, limit, &phase, &mut gauge);
-            let result = measured(name, block, &self.control, phase.record, || {
+            let part = |ops| if role.supports { ops } else { share(ops, position, members) };
+            let limit = phase.ops.map_or(u64::MAX, part);
+            let mut ops = Ops::new(block, &self.control, leads, limit, &phase, &mut gauge);
+            let result = measured(role, block, &self.control, phase.record, || {
                 workload.work(member, &mut ops)?;
                 Ok(ops.finish())
             })?;
@@ -220,7 +225,7 @@ impl Station {
 
 /// Takes the thread's own figures right before and right after its work.
 fn measured(
-    name: &str,
+    role: &Role,
     block: OwnBlock,
     control: &Control,
     record: bool,
@@ -238,7 +243,7 @@ fn measured(
         block.exists().then(|| after.iter().zip(counters).map(|(after, before)| after - before).collect());
     // SAFETY: a plain system call.
     let tid = unsafe { libc::gettid() };
-    MemberResult::new(name.to_owned(), tid, result?, (start_ns, end_ns), counted, estimate)
+    MemberResult::new(role, tid, result?, (start_ns, end_ns), counted, estimate)
 }
 
 /// The part of `ops` that falls to one of `members`.

@@ -1,7 +1,7 @@
 //! One member's phase: performs ops until there are enough, times each, and puts it into the class that
 //! the kernel's counts around it give.
 
-use std::array;
+use std::{array, collections::BTreeMap};
 
 use anyhow::Result;
 use concprobe_common::class::Class;
@@ -31,6 +31,16 @@ pub struct Ops<'a> {
     classes: [Box<Tally>; Class::ALL.len()],
     batches: Batches,
     creation: Creation,
+    extras: Extras,
+}
+
+/// Figures of a workload beside its ops.
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub struct Extras {
+    /// Times in nanoseconds, by name.
+    pub times: BTreeMap<String, Tally>,
+    /// Counts, by name.
+    pub counts: BTreeMap<String, u64>,
 }
 
 /// What a member's phase yielded.
@@ -46,6 +56,8 @@ pub struct Yield {
     pub batches: Batches,
     /// Where ops created something.
     pub creation: Creation,
+    /// Figures beside the ops.
+    pub extras: Extras,
 }
 
 impl<'a> Ops<'a> {
@@ -71,7 +83,46 @@ impl<'a> Ops<'a> {
             classes: array::from_fn(|_| Box::new(Tally::default())),
             batches: Batches::default(),
             creation: Creation::default(),
+            extras: Extras::default(),
         }
+    }
+
+    /// Ops that this member is to do in this phase; of a supporting member, those of all others together.
+    /// `u64::MAX` when the phase is limited by its duration.
+    pub fn wanted(&self) -> u64 {
+        self.limit
+    }
+
+    /// Whether the phase is to end although not all ops are done.
+    pub fn expired(&self) -> bool {
+        self.control.stopped() || clock::now_ns() >= self.deadline_ns
+    }
+
+    /// Notes a time beside those of the ops.
+    pub fn extra_time(&mut self, name: &str, ns: u64) {
+        self.extras.times.entry(name.to_owned()).or_default().record(ns, 1, (0, 0));
+    }
+
+    /// Adds to a count beside those of the ops.
+    pub fn extra_count(&mut self, name: &str, count: u64) {
+        *self.extras.counts.entry(name.to_owned()).or_default() += count;
+    }
+
+    /// Performs `count` ops at once, timed as a whole: each carries the mean, and the class of the whole.
+    ///
+    /// # Errors
+    /// The ops' own.
+    pub fn bulk(&mut self, count: u64, ops: impl FnOnce() -> Result<()>) -> Result<()> {
+        let before = self.block.counts();
+        let start = clock::now_ns();
+        ops()?;
+        let took_ns = clock::now_ns() - start;
+        let after = self.block.counts();
+        let class = after.class_since(&before);
+        let mean_ns = took_ns / count.max(1);
+        self.classes[class as usize].record(mean_ns, count, after.off_cpu_since(&before));
+        self.count(count);
+        Ok(())
     }
 
     /// Performs and times `op` one by one, until there are enough.
@@ -175,6 +226,7 @@ impl<'a> Ops<'a> {
             classes: self.classes,
             batches: self.batches,
             creation: self.creation,
+            extras: self.extras,
         }
     }
 }

@@ -14,7 +14,13 @@ use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
-    SelfCheck, batch::Batches, estimate::Estimate, evidence::ChildStamps, ops::Yield, tally, tally::Tally,
+    Role, SelfCheck,
+    batch::Batches,
+    estimate::Estimate,
+    evidence::ChildStamps,
+    ops::{Extras, Yield},
+    tally,
+    tally::Tally,
 };
 
 /// The first message to the workload's process.
@@ -85,6 +91,8 @@ pub enum Answer {
 pub struct MemberResult {
     /// Name of the member.
     pub name: String,
+    /// It performs no ops of its own.
+    pub supports: bool,
     /// Thread id, in the PID namespace of the workload.
     pub tid: i32,
     /// Ops.
@@ -97,6 +105,8 @@ pub struct MemberResult {
     pub batches: Option<BatchResult>,
     /// Where ops created something.
     pub creation: Creation,
+    /// Figures beside the ops.
+    pub extras: Extras,
     /// `CLOCK_MONOTONIC` at the phase's start, nanoseconds.
     pub start_ns: u64,
     /// Same at its end.
@@ -195,7 +205,7 @@ impl Creation {
 impl MemberResult {
     /// Puts a member's phase together.
     pub(super) fn new(
-        name: String,
+        role: &Role,
         tid: i32,
         result: Yield,
         (start_ns, end_ns): (u64, u64),
@@ -203,13 +213,15 @@ impl MemberResult {
         estimate: Estimate,
     ) -> Result<Self> {
         Ok(Self {
-            name,
+            name: role.name.clone(),
+            supports: role.supports,
             tid,
             ops: result.done,
             trials: result.trials,
             classes: result.classes.into_iter().map(|tally| (tally.count > 0).then_some(*tally)).collect(),
             batches: BatchResult::new(&result.batches)?,
             creation: result.creation,
+            extras: result.extras,
             start_ns,
             end_ns,
             counters,

@@ -8,8 +8,8 @@ use comfy_table::{CellAlignment, Table, presets};
 use super::plot;
 use crate::{
     environment::format_cpu_list,
-    harness::{Entry, tally},
-    observation::{Observation, Parts},
+    harness::{Entry, Kind, tally},
+    observation::{Latencies, Observation, Parts},
     units::{count, duration_ns, mebibytes, per_op_ps, share},
 };
 
@@ -72,6 +72,7 @@ pub fn text(observation: &Observation, style: Style) -> Result<String> {
     parts(&mut page, observation);
     creation(&mut page, observation);
     evidence(&mut page, observation);
+    extras(&mut page, observation);
     histogram(&mut page, observation)?;
     calls(&mut page, observation);
     if style.verbose {
@@ -234,18 +235,35 @@ fn evidence(page: &mut Page, observation: &Observation) {
     });
     let rows: Vec<Vec<String>> = intervals
         .filter(|(_, interval)| interval.count > 0)
-        .map(|(name, interval)| {
-            let mut row = vec![name.to_owned(), count(interval.count)];
-            row.extend(
-                [interval.min_ns, interval.p50_ns, interval.p99_ns, interval.max_ns]
-                    .map(|value| value.map_or_else(|| "-".to_owned(), duration_ns)),
-            );
-            row
-        })
+        .map(|(name, interval)| latency_row(name, interval))
         .collect();
     if !rows.is_empty() {
         page.table(&["interval", "count", "min", "p50", "p99", "max"], rows);
     }
+}
+
+fn extras(page: &mut Page, observation: &Observation) {
+    if observation.extra_times.is_empty() && observation.extra_counts.is_empty() {
+        return;
+    }
+    page.heading("Beside the ops");
+    let rows: Vec<Vec<String>> =
+        observation.extra_times.iter().map(|(name, times)| latency_row(name, times)).collect();
+    if !rows.is_empty() {
+        page.table(&["time", "count", "min", "p50", "p99", "max"], rows);
+    }
+    for (name, number) in &observation.extra_counts {
+        page.line(&format!("  {name}: {}", count(*number)));
+    }
+}
+
+fn latency_row(name: &str, latencies: &Latencies) -> Vec<String> {
+    let mut row = vec![name.to_owned(), count(latencies.count)];
+    row.extend(
+        [latencies.min_ns, latencies.p50_ns, latencies.p99_ns, latencies.max_ns]
+            .map(|value| value.map_or_else(|| "-".to_owned(), duration_ns)),
+    );
+    row
 }
 
 fn histogram(page: &mut Page, observation: &Observation) -> Result<()> {
@@ -369,13 +387,20 @@ pub fn list(entries: &[&Entry]) -> String {
         let _ = writeln!(text, "{:width$}  {}", entry.name, entry.summary);
         let _ = writeln!(text, "{:width$}  an op: {}", "", entry.op);
         let _ = writeln!(text, "{:width$}  claim: {}", "", entry.claim.sentence());
+        if let Some(reason) = entry.unavailable {
+            let _ = writeln!(text, "{:width$}  not available: {reason}", "");
+        }
         for parameter in entry.parameters {
             let _ = writeln!(
                 text,
                 "{:width$}  --{} {}: {} (default {})",
                 "",
                 parameter.name,
-                parameter.values.join("|"),
+                match parameter.kind {
+                    Kind::Choice(words) => words.join("|"),
+                    Kind::Count(..) => "N".to_owned(),
+                    Kind::Duration => "T".to_owned(),
+                },
                 parameter.help.to_lowercase(),
                 parameter.default
             );

@@ -92,6 +92,8 @@ pub fn observation(
         parts: sum_parts(&threads),
         counts: sum_counts(&threads),
         creation: creation(&harvest),
+        extra_times: extra_times(&harvest)?,
+        extra_counts: extra_counts(&harvest),
         intervals: session.map(|session| intervals(session.records())),
         calls: session.filter(|_| plan.count_by_number).map(|session| calls(session.records())),
         threads,
@@ -239,6 +241,22 @@ fn creation(harvest: &Harvest) -> Option<CreationParts> {
     })
 }
 
+fn extra_times(harvest: &Harvest) -> Result<BTreeMap<String, Latencies>> {
+    let mut sums: BTreeMap<&str, Tally> = BTreeMap::new();
+    for (name, tally) in harvest.repetitions.iter().flatten().flat_map(|member| &member.extras.times) {
+        sums.entry(name).or_default().merge(tally)?;
+    }
+    sums.iter().map(|(name, tally)| Ok(((*name).to_owned(), latencies::of_tally(tally)?))).collect()
+}
+
+fn extra_counts(harvest: &Harvest) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for (name, count) in harvest.repetitions.iter().flatten().flat_map(|member| &member.extras.counts) {
+        *sums.entry(name.clone()).or_default() += count;
+    }
+    sums
+}
+
 fn intervals(records: &Records) -> Intervals {
     let of = |kind| latencies::of_kernel(&records.histogram(kind));
     Intervals { blocked: of(Kind::Blocked), run_queue: of(Kind::RunQueue), creation: of(Kind::Creation) }
@@ -276,6 +294,7 @@ fn threads(harvest: &Harvest, ended: Option<&Ended>, look: Look) -> Vec<Thread> 
         rows.push(Thread {
             name: "ended threads".to_owned(),
             tid: None,
+            supports: false,
             threads: ended.threads,
             ops: 0,
             parts: parts(ended.wall_ns, &ended.counters, look),
@@ -291,7 +310,15 @@ fn member_row(member: &MemberResult, look: Look) -> Thread {
         Some(counters) => (parts(wall_ns, counters, look), counts(counters, look)),
         None => estimated(member, wall_ns),
     };
-    Thread { name: member.name.clone(), tid: Some(member.tid), threads: 1, ops: member.ops, parts, counts }
+    Thread {
+        name: member.name.clone(),
+        tid: Some(member.tid),
+        supports: member.supports,
+        threads: 1,
+        ops: member.ops,
+        parts,
+        counts,
+    }
 }
 
 fn parts(wall_ns: u64, counters: &[u64], look: Look) -> Parts {
@@ -351,14 +378,16 @@ fn estimated(member: &MemberResult, wall_ns: u64) -> (Parts, Counts) {
 }
 
 fn sum_parts(threads: &[Thread]) -> Parts {
-    let parts: Vec<Parts> = threads.iter().map(|thread| thread.parts).collect();
+    let parts: Vec<Parts> =
+        threads.iter().filter(|thread| !thread.supports).map(|thread| thread.parts).collect();
     parts.split_first().map_or_else(Parts::default, |(first, rest)| {
         rest.iter().fold(*first, |sum, parts| add_parts(&sum, parts))
     })
 }
 
 fn sum_counts(threads: &[Thread]) -> Counts {
-    let counts: Vec<Counts> = threads.iter().map(|thread| thread.counts).collect();
+    let counts: Vec<Counts> =
+        threads.iter().filter(|thread| !thread.supports).map(|thread| thread.counts).collect();
     counts.split_first().map_or_else(Counts::default, |(first, rest)| {
         rest.iter().fold(*first, |sum, counts| add_counts(&sum, counts))
     })

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::semaphore::Semaphore;
-use crate::harness::{Claim, Entry, Ops, Role, SelfCheck, Settings, Workload};
+use crate::harness::{Claim, CrewSize, Entry, Ops, Role, SelfCheck, Settings, Workload};
 
 pub(super) static ENTRY: Entry = Entry {
     name: "sem-fast",
@@ -11,8 +11,9 @@ pub(super) static ENTRY: Entry = Entry {
     op: "one sem_post and one sem_wait by the same thread, each thread on a semaphore of its own",
     claim: Claim::NeverEntersKernel,
     default_ops: 10_000_000,
-    fixed_crew: None,
+    crew: CrewSize::Threads(1),
     parameters: &[],
+    unavailable: None,
     build,
 };
 

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::semaphore::Semaphore;
 use crate::harness::{
-    Claim, Entry, Ops, Parameter, Place, Role, SelfCheck, Settings, Workload, shared::Shared,
+    Claim, CrewSize, Entry, Kind, Ops, Parameter, Place, Role, SelfCheck, Settings, Workload, shared::Shared,
 };
 
 pub(super) static ENTRY: Entry = Entry {
@@ -16,13 +16,14 @@ pub(super) static ENTRY: Entry = Entry {
     op: "one turn: sem_post to the other side, sem_wait until it posts back (its latency spans two wake-ups)",
     claim: Claim::OneSwitchPerOp,
     default_ops: 200_000,
-    fixed_crew: Some(2),
+    crew: CrewSize::Fixed(2),
     parameters: &[Parameter {
         name: "between",
         help: "Who hands over to whom",
         default: "processes",
-        values: &["processes", "threads"],
+        kind: Kind::Choice(&["processes", "threads"]),
     }],
+    unavailable: None,
     build,
 };
 
@@ -41,7 +42,7 @@ struct SemPingpong {
 }
 
 fn build(settings: &Settings) -> Result<Box<dyn Workload>> {
-    let place = if settings.parameter("between") == "threads" { Place::Thread } else { Place::Process };
+    let place = if settings.choice("between") == "threads" { Place::Thread } else { Place::Process };
     let table = Shared::new(Table {
         turn: [Semaphore::zeroed(), Semaphore::zeroed()],
         token: AtomicU64::new(0),
@@ -62,7 +63,7 @@ impl Table {
 
 impl Workload for SemPingpong {
     fn crew(&self) -> Vec<Role> {
-        ["ping", "pong"].map(|name| Role { name: name.to_owned(), place: self.place }).to_vec()
+        ["ping", "pong"].map(|name| Role { place: self.place, ..Role::thread(name) }).to_vec()
     }
 
     fn work(&self, member: usize, ops: &mut Ops<'_>) -> Result<()> {

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-use crate::harness::{Claim, Entry, Ops, Role, SelfCheck, Settings, Workload};
+use crate::harness::{Claim, CrewSize, Entry, Ops, Role, SelfCheck, Settings, Workload};
 
 pub(super) static ENTRY: Entry = Entry {
     name: "thread-create",
@@ -16,8 +16,9 @@ pub(super) static ENTRY: Entry = Entry {
     op: "one pthread_create and pthread_join of a thread that returns its argument",
     claim: Claim::OneThreadPerOp,
     default_ops: 10_000,
-    fixed_crew: None,
+    crew: CrewSize::Threads(1),
     parameters: &[],
+    unavailable: None,
     build,
 };
 
