@@ -81,6 +81,21 @@ slots! {
         ClockBackwards = "clock_backwards",
         /// A system call returned that was not seen to start.
         UnpairedExit = "unpaired_exit",
+        /// A system call started before the one before it was seen to return.
+        UnpairedEnter = "unpaired_enter",
+        /// A thread was switched in without having been seen to leave: a switch is missing.
+        MissedSwitchOut = "missed_switch_out",
+        /// A thread ran without having been seen to be switched in. No count is missing, since switches are
+        /// counted on the way out; its wait counts until the first sign of it.
+        MissedSwitchIn = "missed_switch_in",
+    }
+}
+
+impl Loss {
+    /// No count is wrong because of it, only the border between two parts of time.
+    #[must_use]
+    pub const fn is_blur(self) -> bool {
+        matches!(self, Self::MissedSwitchIn)
     }
 }
 

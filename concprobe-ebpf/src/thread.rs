@@ -70,6 +70,10 @@ pub fn switched_in(block: *mut Block, now: u64) {
                     lose(Loss::MissedWakeup);
                     add(block, Counter::BlockedNs, elapsed(since, now));
                 }
+                place::RUNNING => {
+                    lose(Loss::MissedSwitchOut);
+                    add(block, Counter::OnCpuNs, elapsed(since, now));
+                }
                 _ => {}
             }
             if (*block).cpu != cpu {
@@ -114,9 +118,21 @@ fn creator_of(block: *mut Block) -> Option<*mut Block> {
     (unsafe { (*creator).tid } == tid).then_some(creator)
 }
 
-/// The thread left its CPU; returns nothing for the caller to keep.
+/// The thread shows that it runs. The kernel does not report every switch: some out of kernel threads
+/// never come (seen on 6.18), and the thread that they lead to is found out here.
+#[inline(always)]
+pub fn runs(block: *mut Block, now: u64) {
+    // SAFETY: see `switched_in`.
+    if unsafe { (*block).place } != place::RUNNING {
+        lose(Loss::MissedSwitchIn);
+        switched_in(block, now);
+    }
+}
+
+/// The thread left its CPU.
 #[inline(always)]
 pub fn switched_out(block: *mut Block, now: u64, to: u32) {
+    runs(block, now);
     // SAFETY: see `switched_in`.
     unsafe {
         add(block, Counter::OnCpuNs, elapsed((*block).since_ns, now));

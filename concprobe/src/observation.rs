@@ -97,6 +97,10 @@ pub struct Observation {
     pub lost: Option<u64>,
     /// What is missing, by cause.
     pub losses: BTreeMap<String, u64>,
+    /// Events that the kernel did not report, where no count is wrong but the border between two parts of
+    /// time is where the thread was next seen.
+    #[serde(default)]
+    pub blurs: BTreeMap<String, u64>,
     /// Mean cost of one run of a kernel program.
     pub probe_cost_ns_per_event: Option<u64>,
     /// More about the programs' cost.

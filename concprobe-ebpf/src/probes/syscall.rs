@@ -48,6 +48,10 @@ fn entered(block: *mut concprobe_common::block::Block, nr: u32, op: u32) {
     // SAFETY: `block` points into the map and is the running thread's.
     unsafe {
         let now = bpf_ktime_get_ns();
+        thread::runs(block, now);
+        if (*block).call != 0 {
+            lose(Loss::UnpairedEnter);
+        }
         (*block).call_entered_ns = now;
         (*block).kernel_since_ns = now;
         (*block).call = nr.wrapping_add(1);
@@ -81,15 +85,18 @@ pub fn exit_classic(context: TracePointContext) -> u32 {
 
 #[inline(always)]
 fn returned(block: *mut concprobe_common::block::Block, value: i64) {
+    // SAFETY: the helper has no preconditions.
+    let now = unsafe { bpf_ktime_get_ns() };
+    thread::runs(block, now);
     // SAFETY: `block` points into the map and is the running thread's.
     let (call, futex_wait) = unsafe { ((*block).call, (*block).futex_wait) };
     if call == 0 {
         unpaired(block);
         return;
     }
-    // SAFETY: as above; the helper has no preconditions.
+    // SAFETY: as above.
     unsafe {
-        add(block, Counter::KernelNs, elapsed((*block).kernel_since_ns, bpf_ktime_get_ns()));
+        add(block, Counter::KernelNs, elapsed((*block).kernel_since_ns, now));
         (*block).call = 0;
         (*block).futex_wait = 0;
     }

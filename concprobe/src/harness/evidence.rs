@@ -13,6 +13,9 @@ use concprobe_common::{
     class::Class,
 };
 
+/// How often a thread announces itself at most.
+const ANNOUNCEMENTS: u32 = 100;
+
 /// The array of blocks, mapped into the workload's process (and into those it forks).
 #[derive(Clone, Copy, Debug)]
 pub struct Blocks {
@@ -50,22 +53,30 @@ impl Blocks {
         Ok(Self { base, len, session })
     }
 
-    /// Announces the calling thread to the kernel programs and finds the block that they gave it.
+    /// Announces the calling thread to the kernel programs and finds the block that they gave it. The kernel
+    /// leaves a program out where it would interrupt itself, so one call may go unheard, but not many.
     ///
     /// # Errors
     /// When they did not see the announcement, or had no block left.
     pub fn announce(&self, cookie: u64) -> Result<OwnBlock> {
-        // SAFETY: `getppid` takes no arguments; the spare ones are for the kernel programs.
-        unsafe { libc::syscall(libc::SYS_getppid, self.session, cookie) };
-        let mine = (0..self.len)
+        for _ in 0..ANNOUNCEMENTS {
+            // SAFETY: `getppid` takes no arguments; the spare ones are for the kernel programs.
+            unsafe { libc::syscall(libc::SYS_getppid, self.session, cookie) };
+            if let Some(block) = self.find(cookie) {
+                return Ok(OwnBlock { block: Some(block) });
+            }
+        }
+        bail!(
+            "the kernel programs did not see thread number {cookie} announce itself, or had no block for it"
+        )
+    }
+
+    fn find(&self, cookie: u64) -> Option<NonNull<Block>> {
+        (0..self.len)
             // SAFETY: the index is within the mapping.
             .map(|index| unsafe { self.base.add(index) })
             // SAFETY: as above; the kernel wrote the field before the call returned.
-            .find(|block| unsafe { (&raw const (*block.as_ptr()).cookie).read_volatile() } == cookie);
-        match mine {
-            Some(block) => Ok(OwnBlock { block: Some(block) }),
-            None => bail!("the kernel programs did not see thread number {cookie} announce itself"),
-        }
+            .find(|block| unsafe { (&raw const (*block.as_ptr()).cookie).read_volatile() } == cookie)
     }
 }
 

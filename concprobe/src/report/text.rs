@@ -309,6 +309,13 @@ fn itself(page: &mut Page, observation: &Observation) {
             )),
             None => say("kernel programs: cost n/a".to_owned()),
         }
+        for (name, number) in observation.blurs.iter().filter(|(_, number)| **number > 0) {
+            say(format!(
+                "events that the kernel did not report, found out later: {} {}",
+                count(*number),
+                name.replace('_', " ")
+            ));
+        }
         if let Some(missed) = probe.missed_runs {
             say(format!("runs that the kernel left out: {}", count(missed)));
         }

@@ -98,7 +98,8 @@ pub fn observation(
         calls: session.filter(|_| plan.count_by_number).map(|session| calls(session.records())),
         threads,
         locks: Vec::new(),
-        losses: session.map(losses).unwrap_or_default(),
+        losses: session.map(|session| losses(session, false)).unwrap_or_default(),
+        blurs: session.map(|session| losses(session, true)).unwrap_or_default(),
         lost: None,
         probe_cost_ns_per_event: harvest.timed.and_then(Cost::ns_per_run),
         probe: session.map(|session| Probe {
@@ -272,8 +273,10 @@ fn calls(records: &Records) -> Vec<Call> {
     records.calls().into_iter().map(call).collect()
 }
 
-fn losses(session: &Session) -> BTreeMap<String, u64> {
-    session.records().losses().into_iter().map(|(loss, count)| (loss.name().to_owned(), count)).collect()
+/// What is missing from counts, or (`blurs`) only moves the border between two parts of time.
+fn losses(session: &Session, blurs: bool) -> BTreeMap<String, u64> {
+    let losses = session.records().losses().into_iter().filter(|(loss, _)| loss.is_blur() == blurs);
+    losses.map(|(loss, count)| (loss.name().to_owned(), count)).collect()
 }
 
 /// A row for each member, summed over the repetitions, and one for the threads that they created.
