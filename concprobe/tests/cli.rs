@@ -94,6 +94,7 @@ fn help_and_list_name_every_workload() {
 
 #[test]
 fn nothing_in_a_pipe_is_an_escape_code_or_progress() {
+    let _alone = support::alone();
     let quick = output(&mut concprobe("run sem-pingpong --ops 2000"));
     assert_eq!(quick.status.code(), Some(0), "{}", stderr(&quick));
     assert!(!quick.stdout.contains(&0x1b) && !quick.stderr.contains(&0x1b));
@@ -108,6 +109,7 @@ fn nothing_in_a_pipe_is_an_escape_code_or_progress() {
 
 #[test]
 fn the_json_alone_is_on_stdout_and_has_the_keys_of_the_contract() {
+    let _alone = support::alone();
     let run = result("run sem-pingpong --ops 2000 --pin 0");
     for key in [
         "schema",
@@ -302,6 +304,7 @@ fn doctor_says_yes_here_and_no_where_neither_way_to_attach_is_there() {
 
 #[test]
 fn without_btf_the_classic_tracepoints_serve() {
+    let _alone = support::alone();
     let run = output(concprobe("run thread-create --ops 200 --json").hide_btf());
     assert_eq!(run.status.code(), Some(0), "{}", stderr(&run));
     let run = parse(&run);
@@ -317,6 +320,7 @@ fn signal(process: u32, number: i32) {
 
 #[test]
 fn a_signal_ends_the_run_and_keeps_what_was_measured() {
+    let _alone = support::alone();
     for (number_of_signal, workload) in
         [(libc::SIGINT, "sem-pingpong"), (libc::SIGTERM, "thread-create"), (libc::SIGHUP, "sem-fast")]
     {

@@ -9,6 +9,7 @@ const WAYS: [&str; 2] = ["btf", "classic"];
 
 #[test]
 fn a_semaphore_that_is_never_empty_does_not_enter_the_kernel() {
+    let _alone = support::alone();
     for way in WAYS {
         let run = result(&format!("run sem-fast --ops 10000000 --attach {way}"));
         assert_eq!(number(&run, "/ops"), 10_000_000);
@@ -27,6 +28,7 @@ fn a_semaphore_that_is_never_empty_does_not_enter_the_kernel() {
 
 #[test]
 fn each_turn_of_a_pingpong_on_one_cpu_is_one_switch() {
+    let _alone = support::alone();
     for way in WAYS {
         for between in ["processes", "threads"] {
             let run =
@@ -47,6 +49,7 @@ fn each_turn_of_a_pingpong_on_one_cpu_is_one_switch() {
 
 #[test]
 fn a_thousand_ops_create_a_thousand_threads() {
+    let _alone = support::alone();
     for way in WAYS {
         let run = result(&format!("run thread-create --ops 1000 --attach {way}"));
         assert_eq!(number(&run, "/counts/threads_created"), 1_000, "{way}");
@@ -69,6 +72,7 @@ fn a_thousand_ops_create_a_thousand_threads() {
 
 #[test]
 fn the_parts_of_a_creation_are_measured_for_every_op_and_agree_with_the_kernel_s_own_sum() {
+    let _alone = support::alone();
     let run = result("run thread-create --ops 1000");
     let part = |name: &str| number(&run, &format!("/creation/{name}"));
     assert_eq!(part("ops") + part("unordered"), 1_000);
@@ -83,6 +87,7 @@ fn the_parts_of_a_creation_are_measured_for_every_op_and_agree_with_the_kernel_s
 
 #[test]
 fn depth_switches_counts_the_sleeps_and_says_what_it_cannot_know() {
+    let _alone = support::alone();
     for way in WAYS {
         let run = result(&format!("run sem-pingpong --ops 20000 --pin 0 --depth switches --attach {way}"));
         assert_eq!(class(&run, "slept") + class(&run, "preempted"), 20_000, "{way}");
@@ -102,6 +107,7 @@ fn depth_switches_counts_the_sleeps_and_says_what_it_cannot_know() {
 
 #[test]
 fn calls_are_counted_by_number_on_request() {
+    let _alone = support::alone();
     for way in WAYS {
         let run = result(&format!("run thread-create --ops 500 --warmup 0s --syscalls --attach {way}"));
         let calls = run["calls"].as_array().unwrap();
@@ -120,6 +126,7 @@ fn calls_are_counted_by_number_on_request() {
 
 #[test]
 fn the_cost_of_the_kernel_programs_is_measured() {
+    let _alone = support::alone();
     for way in WAYS {
         let run = result(&format!("run sem-pingpong --ops 2000 --pin 0 --attach {way}"));
         let cost = number(&run, "/probe_cost_ns_per_event");

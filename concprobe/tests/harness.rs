@@ -83,7 +83,7 @@ fn answer(entry: &'static Entry) -> Answer {
     thread::spawn(move || {
         let mut line = Line::new(ours).unwrap();
         line.send(&assignment).unwrap();
-        assert!(matches!(line.receive().unwrap(), Answer::Ready));
+        assert!(matches!(line.receive().unwrap(), Answer::Ready { .. }));
         line.send(&Order::Phase(Phase { ops: Some(1), duration_ns: None, record: false })).unwrap();
         sender.send(line.receive().unwrap()).unwrap();
         std::mem::forget((line, control));

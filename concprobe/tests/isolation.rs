@@ -37,6 +37,7 @@ impl Drop for Load {
 
 #[test]
 fn under_load_the_time_goes_to_the_run_queue_and_still_adds_up() {
+    let _alone = support::alone();
     let _load = Load::start(4);
     for run in ["run sem-fast --ops 10000000", "run sem-pingpong --ops 5000", "run thread-create --ops 500"] {
         let run = result(run);
@@ -53,6 +54,7 @@ fn under_load_the_time_goes_to_the_run_queue_and_still_adds_up() {
 
 #[test]
 fn two_runs_at_once_do_not_see_each_other() {
+    let _alone = support::alone();
     let other = thread::spawn(|| result("run thread-create --ops 3000"));
     let pingpong = result("run sem-pingpong --ops 20000");
     let create = other.join().unwrap();
@@ -67,6 +69,7 @@ fn two_runs_at_once_do_not_see_each_other() {
 
 #[test]
 fn a_pid_namespace_changes_nothing() {
+    let _alone = support::alone();
     let run = |arguments: &str| -> Value {
         let output = output(
             Command::new("unshare")
@@ -103,6 +106,7 @@ fn loaded_programs() -> Vec<u32> {
 
 #[test]
 fn a_killed_concprobe_leaves_no_program_and_no_process() {
+    let _alone = support::alone();
     let before = loaded_programs();
     let mut driver = concprobe("run sem-pingpong --duration 60s --json")
         .stdout(Stdio::null())

@@ -26,6 +26,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("doctor", &["aya", "tokio", "crate::probe", "crate::run", "crate::report", "crate::harness"]),
     ("plan", &["aya", "tokio", "crate::run", "crate::report", "crate::cli"]),
     ("run", &["aya", "crate::cli", "crate::report"]),
+    ("reproduce", &["aya", "tokio", "crate::probe", "crate::report", "crate::cli"]),
     ("units", &["crate::"]),
     ("latencies", &["aya", "crate::run", "crate::report", "crate::probe"]),
 ];

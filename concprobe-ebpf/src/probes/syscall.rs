@@ -49,7 +49,7 @@ fn entered(block: *mut concprobe_common::block::Block, nr: u32, op: u32) {
     unsafe {
         let now = bpf_ktime_get_ns();
         thread::runs(block, now);
-        if (*block).call != 0 {
+        if (*block).call != 0 && (*block).recording != 0 {
             lose(Loss::UnpairedEnter);
         }
         (*block).call_entered_ns = now;

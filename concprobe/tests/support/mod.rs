@@ -3,11 +3,19 @@
 
 use std::{
     process::{Command, Output},
+    sync::{Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
 };
 
 use serde_json::Value;
+
+/// Held by a test that counts: classic tracepoint programs do not run while another process is inside a
+/// BPF map operation on that CPU, as a run that starts at the same moment is.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The program, with arguments separated by spaces.
 pub fn concprobe(arguments: &str) -> Command {
