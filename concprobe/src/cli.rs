@@ -13,7 +13,7 @@ use crate::{
     harness::crew,
     observation::Observation,
     plan::Plan,
-    report, run, workload,
+    report, reproduce, run, workload,
 };
 use output::Destination;
 
@@ -40,9 +40,13 @@ pub fn main(started_ns: u64) -> ExitCode {
 
 fn dispatch(matches: &ArgMatches, started_ns: u64) -> Result<u8> {
     match matches.subcommand() {
-        Some(("list", _)) => output::print(&report::list(workload::TABLE)).map(|()| DONE),
+        Some(("list", options)) => {
+            let list = if options.get_flag("markdown") { report::list_markdown } else { report::list };
+            output::print(&list(workload::TABLE)).map(|()| DONE)
+        }
         Some(("doctor", options)) => examine(options.get_flag("json")),
         Some(("run", options)) => measure(options, started_ns),
+        Some(("reproduce", options)) => reproduce_sets(options),
         Some((run::process::COMMAND, options)) => serve(options),
         _ => unreachable!("clap demands one of the commands"),
     }
@@ -102,33 +106,62 @@ fn measure(options: &ArgMatches, started_ns: u64) -> Result<u8> {
     deliver(&plan, &observation, destination)
 }
 
-/// Prints first and saves then, so that a full disk does not take the result away.
 fn deliver(plan: &Plan, observation: &Observation, destination: Option<Destination>) -> Result<u8> {
     let json = (plan.json || destination.is_some()).then(|| report::json(observation)).transpose()?;
-    let printed = match json.as_ref().filter(|_| plan.json) {
-        Some(json) => output::print(json),
-        None => output::print(&report::text(observation, output::style(plan.verbose))?),
-    };
-    let saved = match (destination, json) {
-        (Some(destination), Some(json)) => destination.save(&json),
-        _ => Ok(()),
-    };
+    let screen = (!plan.json).then(|| report::text(observation, output::style(plan.verbose))).transpose()?;
+    let delivered = hand_over(screen.as_deref(), json.as_deref(), destination)?;
     if plan.json {
         for warning in &observation.warnings {
             output::warn(warning);
         }
     }
-    if let Err(error) = saved {
-        output::complain(&error);
-        printed?;
-        return Ok(DOUBTFUL);
-    }
-    printed?;
     Ok(match observation.interrupted_by {
+        _ if delivered != DONE => delivered,
         Some(signal) => u8::try_from(128 + signal).unwrap_or(DOUBTFUL),
         None if observation.self_check.passed && observation.lost.unwrap_or(0) == 0 => DONE,
         None => DOUBTFUL,
     })
+}
+
+fn reproduce_sets(options: &ArgMatches) -> Result<u8> {
+    let options = arguments::ReproduceOptions::from_arg_matches(options)?;
+    let destination = options.output.as_deref().map(Destination::prepare).transpose()?;
+    let runtime = run::runtime()?;
+    let outcome = runtime.block_on(reproduce::reproduce(&options.sets()));
+    runtime.shutdown_background();
+    let reproduction = match outcome {
+        Ok(reproduction) => reproduction,
+        Err(error) => {
+            if let Some(destination) = destination {
+                destination.abandon();
+            }
+            return Err(run::explain(error, &output::arguments()));
+        }
+    };
+    let json = (options.json || destination.is_some()).then(|| report::json(&reproduction)).transpose()?;
+    let screen = report::reproduction(&reproduction, output::style(0));
+    let delivered = hand_over(if options.json { None } else { Some(&screen) }, json.as_deref(), destination)?;
+    Ok(match reproduction.interrupted_by {
+        _ if delivered != DONE => delivered,
+        Some(signal) => u8::try_from(128 + signal).unwrap_or(DOUBTFUL),
+        None if reproduction.refuted() => DOUBTFUL,
+        None => DONE,
+    })
+}
+
+/// Prints the screen, or without one the JSON, first, and saves the JSON then, so that a full disk does not
+/// take the result away.
+fn hand_over(screen: Option<&str>, json: Option<&str>, destination: Option<Destination>) -> Result<u8> {
+    let printed = output::print(screen.or(json).unwrap_or_default());
+    let saved = match (destination, json) {
+        (Some(destination), Some(json)) => destination.save(json),
+        _ => Ok(()),
+    };
+    if let Err(error) = &saved {
+        output::complain(error);
+    }
+    printed?;
+    Ok(if saved.is_ok() { DONE } else { DOUBTFUL })
 }
 
 fn serve(options: &ArgMatches) -> Result<u8> {

@@ -12,6 +12,7 @@ pub mod observation;
 pub mod plan;
 pub mod probe;
 pub mod report;
+pub mod reproduce;
 pub mod run;
 pub mod units;
 pub mod workload;

@@ -49,6 +49,9 @@ pub struct Observation {
     pub op: String,
     /// What the workload says of itself.
     pub claim: Claim,
+    /// Whether the kernel's counts say so; `None` when it cannot be told.
+    #[serde(default)]
+    pub claim_holds: Option<bool>,
     /// Everything that was asked for, defaults included.
     pub parameters: BTreeMap<String, String>,
     /// The machine.
@@ -343,6 +346,9 @@ pub struct DepthCheck {
 pub struct Footprint {
     /// From the start of the program to the first op, which may be one of the warm-up.
     pub start_to_first_op_ns: Option<u64>,
+    /// Making the crew, until every member was ready; in no other figure.
+    #[serde(default)]
+    pub crew_setup_ns: Option<u64>,
     /// Peak memory of the driver, bytes.
     pub driver_peak_bytes: Option<u64>,
     /// Peak memory of the workload's process, bytes.

@@ -1,8 +1,12 @@
 //! Renderers of an observation. They read nothing else, and write nowhere: the caller owns the streams.
 
 mod json;
+mod list;
 mod plot;
+mod reproduction;
 mod text;
 
 pub use json::json;
-pub use text::{Style, list, text};
+pub use list::{list, list_markdown};
+pub use reproduction::reproduction;
+pub use text::{Style, text};

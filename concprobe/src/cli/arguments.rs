@@ -16,6 +16,7 @@ use crate::{
     observation::Depth,
     plan::{Length, Plan},
     probe::Way,
+    reproduce,
     run::process,
     workload,
 };
@@ -46,8 +47,15 @@ pub fn command() -> Command {
         .after_help(EXAMPLES)
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommand(Command::new("list").about("The workloads, with what each shows"))
+        .subcommand(
+            Command::new("list").about("The workloads, with what each shows").arg(
+                Arg::new("markdown").long("markdown").action(ArgAction::SetTrue).help("As a table in Markdown"),
+            ),
+        )
         .subcommand(run())
+        .subcommand(ReproduceOptions::augment_args(Command::new("reproduce")).about(
+            "The published measurements M1 to M5, side by side with this machine, and whether the shape holds",
+        ).after_help("Takes a few minutes. Exit status: 0 done; 1 a claim is refuted here; 2 could not run."))
         .subcommand(
             Command::new("doctor")
                 .about("What this machine allows, and what to do about the rest")
@@ -123,6 +131,33 @@ fn unknown_workload(error: &clap::Error) -> Option<clap::Error> {
     let message =
         format!("there is no workload '{typed}': {nearest} (`concprobe list` shows what each measures)\n");
     Some(clap::Error::raw(error.kind(), message))
+}
+
+/// What to reproduce, and where the result goes.
+#[derive(Debug, Args)]
+pub struct ReproduceOptions {
+    /// Which sets [default: all]
+    #[arg(value_enum)]
+    names: Vec<reproduce::Name>,
+    /// Where to write the whole result, as JSON
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The whole result as JSON on stdout, and nothing else there
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl ReproduceOptions {
+    /// The sets, each once.
+    pub fn sets(&self) -> Vec<reproduce::Name> {
+        if self.names.is_empty() {
+            return reproduce::Name::ALL.to_vec();
+        }
+        let mut names = self.names.clone();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
 }
 
 /// Options that every workload has.

@@ -46,6 +46,7 @@ fn work(
     let workload = (entry.build)(&settings)?;
     let station = Station::new(assignment)?;
     thread::scope(|scope| {
+        let began_ns = clock::now_ns();
         let mut crew = Vec::new();
         let roles = workload.crew();
         // Processes first: a process is forked before there are other threads.
@@ -57,19 +58,19 @@ fn work(
         crew.sort_by_key(|(member, _)| *member);
         let mut lines: Vec<Line> = crew.into_iter().map(|(_, line)| line).collect();
         // A failure is told from in here: leaving the scope waits for threads that may wait for ever.
-        lead(driver, &mut lines, workload.as_ref())
+        lead(driver, &mut lines, workload.as_ref(), began_ns)
             .or_else(|error| driver.send(&Answer::Failed(format!("{error:#}"))))
     })
 }
 
-fn lead(driver: &mut Line, crew: &mut [Line], workload: &dyn Workload) -> Result<()> {
+fn lead(driver: &mut Line, crew: &mut [Line], workload: &dyn Workload, began_ns: u64) -> Result<()> {
     for line in crew.iter_mut() {
         match line.receive()? {
-            Answer::Ready => {}
+            Answer::Ready { .. } => {}
             other => bail!(failure(other)),
         }
     }
-    driver.send(&Answer::Ready)?;
+    driver.send(&Answer::Ready { setup_ns: clock::now_ns() - began_ns })?;
     let mut ops = 0;
     loop {
         match driver.receive()? {
@@ -207,7 +208,7 @@ impl Station {
         let position = crew[..member].iter().filter(|other| !other.supports).count() as u64;
         let leads = !role.supports && position == 0;
         let mut gauge = None;
-        line.send(&Answer::Ready)?;
+        line.send(&Answer::Ready { setup_ns: 0 })?;
         // The end of the conversation is the order to end.
         while let Ok(Order::Phase(phase)) = line.receive() {
             let part = |ops| if role.supports { ops } else { share(ops, position, members) };

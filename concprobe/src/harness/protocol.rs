@@ -77,7 +77,10 @@ pub struct Phase {
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// Every member exists, is pinned and has announced itself.
-    Ready,
+    Ready {
+        /// From the first member's creation to the last one's readiness, nanoseconds; a member says 0.
+        setup_ns: u64,
+    },
     /// A phase is over.
     Phase(Vec<MemberResult>),
     /// The end.

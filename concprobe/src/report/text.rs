@@ -8,7 +8,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use super::plot;
 use crate::{
     environment::format_cpu_list,
-    harness::{Entry, Kind, tally},
+    harness::tally,
     observation::{Latencies, Observation, Parts},
     units::{count, duration_ns, mebibytes, per_op_ps, share},
 };
@@ -22,18 +22,19 @@ pub struct Style {
     pub verbose: bool,
 }
 
-struct Page {
-    text: String,
-    style: Style,
+/// A screen in the making.
+pub(super) struct Page {
+    pub(super) text: String,
+    pub(super) style: Style,
 }
 
 impl Page {
-    fn heading(&mut self, heading: &str) {
+    pub(super) fn heading(&mut self, heading: &str) {
         let (on, off) = if self.style.colour { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
         self.line(&format!("\n{on}{heading}{off}"));
     }
 
-    fn line(&mut self, line: &str) {
+    pub(super) fn line(&mut self, line: &str) {
         self.text.push_str(line);
         self.text.push('\n');
     }
@@ -331,6 +332,9 @@ fn itself(page: &mut Page, observation: &Observation) {
     if let Some(start) = footprint.start_to_first_op_ns {
         say(format!("start to first op: {}", duration_ns(start)));
     }
+    if let Some(setup) = footprint.crew_setup_ns {
+        say(format!("making the crew: {}", duration_ns(setup)));
+    }
     let memory = |bytes: Option<u64>| bytes.map_or_else(|| "n/a".to_owned(), mebibytes);
     say(format!(
         "peak memory: driver {}, workload {}",
@@ -370,7 +374,7 @@ fn machine(page: &mut Page, observation: &Observation) {
 }
 
 /// Breaks a text into lines of at most `width` characters, at spaces.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let line = lines.last_mut().filter(|line| !line.is_empty());
@@ -384,36 +388,6 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
         }
     }
     lines
-}
-
-/// The table of workloads.
-pub fn list(entries: &[&Entry]) -> String {
-    let mut text = String::new();
-    let width = entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
-    for entry in entries {
-        let _ = writeln!(text, "{:width$}  {}", entry.name, entry.summary);
-        let _ = writeln!(text, "{:width$}  an op: {}", "", entry.op);
-        let _ = writeln!(text, "{:width$}  claim: {}", "", entry.claim.sentence());
-        if let Some(reason) = entry.unavailable {
-            let _ = writeln!(text, "{:width$}  not available: {reason}", "");
-        }
-        for parameter in entry.parameters {
-            let _ = writeln!(
-                text,
-                "{:width$}  --{} {}: {} (default {})",
-                "",
-                parameter.name,
-                match parameter.kind {
-                    Kind::Choice(words) => words.join("|"),
-                    Kind::Count(..) => "N".to_owned(),
-                    Kind::Duration => "T".to_owned(),
-                },
-                parameter.help.to_lowercase(),
-                parameter.default
-            );
-        }
-    }
-    text
 }
 
 #[cfg(test)]

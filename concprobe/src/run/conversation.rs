@@ -66,6 +66,7 @@ pub struct Conversation {
     messages: Option<Messages>,
     members: u64,
     peak_bytes: Option<u64>,
+    setup_ns: Option<u64>,
 }
 
 /// What is known of the workload's process at its end.
@@ -75,6 +76,8 @@ pub struct Ending {
     pub first_op_ns: u64,
     /// Its peak memory, bytes.
     pub peak_bytes: Option<u64>,
+    /// How long making the crew took, nanoseconds.
+    pub setup_ns: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -142,6 +145,7 @@ impl Conversation {
             messages: None,
             members: plan.settings.threads as u64,
             peak_bytes: None,
+            setup_ns: None,
         })
     }
 
@@ -158,7 +162,10 @@ impl Conversation {
 
     /// Waits until every member is there.
     pub async fn ready(&mut self) -> Result<(), Trouble> {
-        self.answer(None).await.map(drop)
+        if let Answer::Ready { setup_ns } = self.answer(None).await? {
+            self.setup_ns = Some(setup_ns);
+        }
+        Ok(())
     }
 
     /// Gives an order and waits for the answer, showing progress where there is a phase to show.
@@ -229,7 +236,7 @@ impl Conversation {
             messages.get_mut().flush();
         }
         drop(self.control_fd);
-        Ending { first_op_ns, peak_bytes: self.peak_bytes }
+        Ending { first_op_ns, peak_bytes: self.peak_bytes, setup_ns: self.setup_ns }
     }
 }
 

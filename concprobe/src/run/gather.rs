@@ -74,6 +74,7 @@ pub fn observation(
         workload: plan.entry.name.to_owned(),
         op: plan.entry.op.to_owned(),
         claim: plan.entry.claim,
+        claim_holds: None,
         parameters: parameters(plan),
         warnings: environment.warnings(),
         environment,
@@ -110,6 +111,7 @@ pub fn observation(
         depth_check: depth_check(&harvest, &repetitions),
         footprint: Footprint {
             start_to_first_op_ns: ending.first_op_ns.checked_sub(started_ns),
+            crew_setup_ns: ending.setup_ns,
             driver_peak_bytes: peak_bytes("self"),
             workload_peak_bytes: ending.peak_bytes,
         },
@@ -124,6 +126,7 @@ pub fn observation(
         observation.warnings.insert(0, format!("the run ended early: {trouble}"));
         observation.self_check.passed = false;
     }
+    observation.claim_holds = diagnose::claim::judge(&observation).holds;
     observation.unavailable = diagnose::unavailable(&observation);
     observation.warnings.extend(diagnose::warnings(&observation));
     observation.verdict = diagnose::verdict(&observation);
