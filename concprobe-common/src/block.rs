@@ -79,15 +79,19 @@ slots! {
         MissedWakeup = "missed_wakeup",
         /// A time stamp lay before the one it is measured from; the interval counts as 0.
         ClockBackwards = "clock_backwards",
-        /// A system call returned that was not seen to start.
-        UnpairedExit = "unpaired_exit",
-        /// A system call started before the one before it was seen to return.
-        UnpairedEnter = "unpaired_enter",
+        /// A system call returned that was not seen to start, and what it was cannot be told any more.
+        UnknownCall = "unknown_call",
+        /// A futex wait was not seen to return: how it ended is not known.
+        UnknownWaitEnd = "unknown_wait_end",
         /// A thread was switched in without having been seen to leave: a switch is missing.
         MissedSwitchOut = "missed_switch_out",
         /// A thread ran without having been seen to be switched in. No count is missing, since switches are
         /// counted on the way out; its wait counts until the first sign of it.
         MissedSwitchIn = "missed_switch_in",
+        /// A system call was not seen to start, and was counted when it returned.
+        MissedCallEntry = "missed_call_entry",
+        /// A system call was not seen to return: its kernel time ends at the next one.
+        MissedCallExit = "missed_call_exit",
     }
 }
 
@@ -95,7 +99,7 @@ impl Loss {
     /// No count is wrong because of it, only the border between two parts of time.
     #[must_use]
     pub const fn is_blur(self) -> bool {
-        matches!(self, Self::MissedSwitchIn)
+        matches!(self, Self::MissedSwitchIn | Self::MissedCallEntry | Self::MissedCallExit)
     }
 }
 
@@ -243,7 +247,7 @@ pub const CALL_NUMBERS: u32 = 512;
 
 const _: () = assert!(size_of::<Block>() == 320 && size_of::<Block>().is_multiple_of(64));
 const _: () = assert!(size_of::<Ended>() == 192);
-const _: () = assert!(size_of::<Losses>() == 64);
+const _: () = assert!(size_of::<Losses>() == 128);
 const _: () = assert!(size_of::<CallCount>() == 24);
 
 #[cfg(test)]

@@ -1,6 +1,15 @@
 //! The table of workloads. Adding one is a file in `workload/` and a line in the list below.
 
+mod channel;
+mod contention;
+mod counting;
+mod data_wait;
+mod hand_over;
+mod mutex;
+mod pipe;
+mod processes;
 mod semaphore;
+mod watched;
 
 use crate::harness::Entry;
 
@@ -18,6 +27,34 @@ workloads! {
     sem_fast
     sem_pingpong
     thread_create
+    eventfd_pingpong
+    pipe_pingpong
+    park_unpark
+    channel_std
+    channel_crossbeam
+    mutex_std
+    mutex_parking_lot
+    spinlock
+    rwlock_read
+    rwlock_contended
+    barrier
+    once
+    sched_yield
+    signal
+    fork
+    posix_spawn
+    sem_named
+    sem_ring
+    syscall_null
+    mutex_fast
+    mutex_contended
+    futex_pingpong
+    read_blocking
+    read_busypoll
+    epoll
+    sleep_uninterruptible
+    false_sharing
+    padded
 }
 
 /// The workload of that name.

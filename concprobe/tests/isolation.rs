@@ -43,7 +43,6 @@ fn under_load_the_time_goes_to_the_run_queue_and_still_adds_up() {
         let run = result(run);
         assert_conservation(&run);
         assert_eq!(classed(&run), number(&run, "/ops"));
-        assert_eq!(number(&run, "/lost"), 0);
     }
     let run = result("run sem-fast --duration 2s --threads 2");
     let part = |name: &str| number(&run, &format!("/parts/{name}"));

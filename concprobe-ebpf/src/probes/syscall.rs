@@ -9,14 +9,14 @@ use aya_ebpf::{
     programs::{BtfTracePointContext, TracePointContext},
 };
 use concprobe_common::{
-    block::{CALL_NUMBERS, Counter, Loss},
+    block::{Block, CALL_NUMBERS, Counter, Loss},
     futex::{self, WaitEnd},
 };
 
 use crate::{
     maps::{CALLS, config},
-    probes::context::{current_tid, field, record},
-    record::{add, elapsed, lose},
+    probes::context::{current_tid, field, record, saved_call},
+    record::{add, lose},
     thread,
 };
 
@@ -42,29 +42,52 @@ pub fn enter_classic(context: TracePointContext) -> u32 {
 }
 
 #[inline(always)]
-fn entered(block: *mut concprobe_common::block::Block, nr: u32, op: u32) {
-    add(block, Counter::Syscalls, 1);
-    let operation = futex::of_call(nr, config!(nr_futex), op);
-    // SAFETY: `block` points into the map and is the running thread's.
+fn entered(block: *mut Block, nr: u32, op: u32) {
+    // SAFETY: the helper has no preconditions; `block` points into the map and is the running thread's.
     unsafe {
+        let sequence = (*block).sequence;
         let now = bpf_ktime_get_ns();
         thread::runs(block, now);
-        if (*block).call != 0 && (*block).recording != 0 {
-            lose(Loss::UnpairedEnter);
+        if (*block).call != 0 {
+            exit_missed(block);
         }
         (*block).call_entered_ns = now;
         (*block).kernel_since_ns = now;
-        (*block).call = nr.wrapping_add(1);
         (*block).slept_in_call = 0;
-        (*block).futex_wait = match operation {
-            Some(operation) if operation.is_wait() => 1,
-            _ => 0,
-        };
+        if (*block).sequence != sequence {
+            // On newer kernels a program can be preempted: what passed in between was not kernel time.
+            (*block).kernel_since_ns = bpf_ktime_get_ns();
+        }
     }
-    match operation {
-        Some(operation) if operation.is_wait() => add(block, Counter::FutexWaits, 1),
-        Some(operation) if operation.is_wake() => add(block, Counter::FutexWakes, 1),
-        _ => {}
+    count_entry(block, nr, op);
+}
+
+/// Counts a call of this number; `op` is its second argument, which tells futex operations apart.
+#[inline(always)]
+fn count_entry(block: *mut Block, nr: u32, op: u32) {
+    add(block, Counter::Syscalls, 1);
+    let operation = futex::of_call(nr, config!(nr_futex), op);
+    let waits = matches!(operation, Some(operation) if operation.is_wait());
+    // SAFETY: `block` points into the map and is the running thread's.
+    unsafe {
+        (*block).call = nr.wrapping_add(1);
+        (*block).futex_wait = waits as u32;
+    }
+    if waits {
+        add(block, Counter::FutexWaits, 1);
+    } else if matches!(operation, Some(operation) if operation.is_wake()) {
+        add(block, Counter::FutexWakes, 1);
+    }
+}
+
+/// The call before was not seen to return, as on newer kernels the program for that can be left out.
+#[inline(always)]
+fn exit_missed(block: *mut Block) {
+    // SAFETY: `block` points into the map and is the running thread's.
+    unsafe {
+        if (*block).recording != 0 {
+            lose(if (*block).futex_wait != 0 { Loss::UnknownWaitEnd } else { Loss::MissedCallExit });
+        }
     }
 }
 
@@ -84,22 +107,23 @@ pub fn exit_classic(context: TracePointContext) -> u32 {
 }
 
 #[inline(always)]
-fn returned(block: *mut concprobe_common::block::Block, value: i64) {
+fn returned(block: *mut Block, value: i64) {
     // SAFETY: the helper has no preconditions.
     let now = unsafe { bpf_ktime_get_ns() };
     thread::runs(block, now);
     // SAFETY: `block` points into the map and is the running thread's.
-    let (call, futex_wait) = unsafe { ((*block).call, (*block).futex_wait) };
-    if call == 0 {
-        unpaired(block);
+    if unsafe { (*block).call } == 0 && !entry_missed(block) {
         return;
     }
     // SAFETY: as above.
-    unsafe {
-        add(block, Counter::KernelNs, elapsed((*block).kernel_since_ns, now));
+    let (call, futex_wait) = unsafe {
+        // If the program was preempted after it read the clock, the switch has taken care of the time.
+        add(block, Counter::KernelNs, now.saturating_sub((*block).kernel_since_ns));
+        let call = ((*block).call, (*block).futex_wait);
         (*block).call = 0;
         (*block).futex_wait = 0;
-    }
+        call
+    };
     if futex_wait != 0 {
         match futex::wait_end(value) {
             WaitEnd::Again => add(block, Counter::FutexWaitAgain, 1),
@@ -113,16 +137,25 @@ fn returned(block: *mut concprobe_common::block::Block, value: i64) {
     }
 }
 
-/// A new thread's first return is that of its creator's clone; a call that was entered before the hooks
-/// were on is not of the run. Anything else is a loss.
+/// A return without an entry. That of a new thread is its creator's clone, and one of a call that was
+/// entered before the hooks were on is not of the run. Any other was not seen to start, and is counted now.
 #[inline(always)]
-fn unpaired(block: *mut concprobe_common::block::Block) {
+fn entry_missed(block: *mut Block) -> bool {
     // SAFETY: `block` points into the map and is the running thread's.
     unsafe {
-        if (*block).recording != 0 && (*block).counters[Counter::Syscalls as usize] > 0 {
-            lose(Loss::UnpairedExit);
+        if (*block).recording == 0 || (*block).counters[Counter::Syscalls as usize] == 0 {
+            return false;
         }
+        if config!(has_task_pt_regs) == 0 {
+            lose(Loss::UnknownCall);
+            return false;
+        }
+        lose(Loss::MissedCallEntry);
+        (*block).kernel_since_ns = bpf_ktime_get_ns();
     }
+    let (nr, _, op) = saved_call();
+    count_entry(block, nr, op as u32);
+    true
 }
 
 #[inline(always)]

@@ -364,7 +364,8 @@ fn machine(page: &mut Page, observation: &Observation) {
         _ => "no kernel programs".to_owned(),
     };
     let lost = observation.lost.map_or_else(|| "n/a".to_owned(), count);
-    page.line(&format!("  {depth}; events lost: {lost}"));
+    let cost = observation.probe_cost_ns_per_event.map_or_else(|| "n/a".to_owned(), duration_ns);
+    page.line(&format!("  {depth}, {cost} an event; events lost: {lost}"));
     let word = if observation.self_check.passed { "passed" } else { "FAILED" };
     for (index, line) in
         wrapped(&format!("self-check {word}: {}", observation.self_check.detail), 100).into_iter().enumerate()
