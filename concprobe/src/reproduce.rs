@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     diagnose::claim::Judgement,
+    environment::Environment,
     harness::{CrewSize, Settings, clock},
     observation::{Depth, Observation},
     plan::{Length, Plan},
@@ -155,6 +156,9 @@ struct Trial {
     threads: Option<usize>,
     warmup: Duration,
     depth: Depth,
+    /// Pins the members to all usable CPUs in turn: where a scheduler packs threads onto few CPUs, nothing
+    /// would be shared between cores.
+    spread: bool,
     parameters: Vec<(&'static str, String)>,
 }
 
@@ -167,6 +171,7 @@ impl Trial {
             threads: None,
             warmup: Duration::from_millis(50),
             depth: Depth::Calls,
+            spread: false,
             parameters: Vec::new(),
         }
     }
@@ -216,7 +221,7 @@ impl Trial {
             length: Length::Ops(self.ops),
             repeat: self.repeat,
             warmup: self.warmup,
-            pin: None,
+            pin: self.spread.then(|| Environment::read().cpus_usable).filter(|cpus| !cpus.is_empty()),
             depth: Some(self.depth),
             way: None,
             count_by_number: false,

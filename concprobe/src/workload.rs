@@ -3,13 +3,21 @@
 mod channel;
 mod contention;
 mod counting;
+mod cpp;
 mod data_wait;
+mod future_late;
+mod future_thread;
 mod hand_over;
+mod job_queue;
 mod mutex;
+mod one_shot;
 mod pipe;
 mod processes;
+mod pthread;
 mod semaphore;
+mod task;
 mod watched;
+mod worker_pool;
 
 use crate::harness::Entry;
 
@@ -25,36 +33,52 @@ macro_rules! workloads {
 
 workloads! {
     sem_fast
-    sem_pingpong
-    thread_create
-    eventfd_pingpong
-    pipe_pingpong
-    park_unpark
-    channel_std
-    channel_crossbeam
-    mutex_std
-    mutex_parking_lot
-    spinlock
-    rwlock_read
-    rwlock_contended
-    barrier
-    once
-    sched_yield
-    signal
-    fork
-    posix_spawn
     sem_named
+    sem_pingpong
     sem_ring
     syscall_null
     mutex_fast
     mutex_contended
     futex_pingpong
+    task_sequential
+    thread_create
+    thread_per_task
+    pool
+    pool_io
+    future_handoff
+    flag_busypoll
+    condvar_wakeup
+    async_tasks
+    future_deferred
+    future_pool
+    future_wait
+    future_wait_timeout
+    tokio_tasks
+    cpp_async
+    cpp_future_handoff
+    cpp_deferred
     read_blocking
     read_busypoll
     epoll
     sleep_uninterruptible
     false_sharing
     padded
+    rwlock_read
+    rwlock_contended
+    spinlock
+    barrier
+    park_unpark
+    channel_std
+    channel_crossbeam
+    mutex_std
+    mutex_parking_lot
+    eventfd_pingpong
+    pipe_pingpong
+    signal
+    sched_yield
+    fork
+    posix_spawn
+    once
 }
 
 /// The workload of that name.

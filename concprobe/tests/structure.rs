@@ -31,6 +31,9 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("latencies", &["aya", "crate::run", "crate::report", "crate::probe"]),
 ];
 
+/// A workload may name the very thing that it measures.
+const MEASURED: &[(&str, &str)] = &[("tokio_tasks", "tokio")];
+
 /// The code of a file without comments, text literals and tests.
 fn code(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap();
@@ -64,7 +67,8 @@ fn no_module_knows_what_it_must_not_know() {
     for (module, words) in FORBIDDEN {
         for file in files(module) {
             let code = code(&file);
-            for word in *words {
+            let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+            for word in words.iter().filter(|word| !MEASURED.contains(&(stem, word))) {
                 assert!(!mentions(&code, word), "{} names {word}", file.display());
             }
         }

@@ -148,6 +148,24 @@ impl<'a> Ops<'a> {
         Ok(())
     }
 
+    /// Performs and times `op` one by one until it says that there was nothing left to do; that attempt is
+    /// no op.
+    ///
+    /// # Errors
+    /// The op's own.
+    pub fn while_given(&mut self, mut op: impl FnMut() -> Result<bool>) -> Result<()> {
+        loop {
+            let before = self.block.counts();
+            let start = clock::now_ns();
+            if !op()? {
+                return Ok(());
+            }
+            let end = clock::now_ns();
+            let after = self.block.counts();
+            self.record(start, end, &before, &after);
+        }
+    }
+
     #[inline]
     fn one(&mut self, op: &mut impl FnMut() -> Result<()>) -> Result<u64> {
         let before = self.block.counts();

@@ -2,12 +2,13 @@
 
 use std::{
     ffi::c_void,
-    io, ptr,
+    ptr,
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 
+use super::pthread;
 use crate::harness::{Claim, CrewSize, Entry, Ops, Role, SelfCheck, Settings, Workload};
 
 pub(super) static ENTRY: Entry = Entry {
@@ -39,18 +40,8 @@ extern "C" fn nothing(argument: *mut c_void) -> *mut c_void {
 /// Creates a thread, joins it, and tells whether it returned its argument.
 fn create_and_join(argument: usize) -> Result<bool> {
     let argument = ptr::without_provenance_mut(argument);
-    let mut returned = ptr::null_mut();
-    // SAFETY: the start routine touches nothing, and the handle is joined exactly once.
-    let error = unsafe {
-        let mut thread = 0;
-        match libc::pthread_create(&raw mut thread, ptr::null(), nothing, argument) {
-            0 => libc::pthread_join(thread, &raw mut returned),
-            error => error,
-        }
-    };
-    if error != 0 {
-        return Err(io::Error::from_raw_os_error(error)).context("cannot create a thread");
-    }
+    // SAFETY: the start routine touches nothing.
+    let returned = unsafe { pthread::create_and_join(nothing, argument)? };
     Ok(returned == argument)
 }
 
