@@ -99,7 +99,10 @@ impl Loss {
     /// No count is wrong because of it, only the border between two parts of time.
     #[must_use]
     pub const fn is_blur(self) -> bool {
-        matches!(self, Self::MissedSwitchIn | Self::MissedCallEntry | Self::MissedCallExit)
+        matches!(
+            self,
+            Self::MissedWakeup | Self::MissedSwitchIn | Self::MissedCallEntry | Self::MissedCallExit
+        )
     }
 }
 

@@ -152,7 +152,7 @@ pub fn warnings(observation: &Observation) -> Vec<String> {
     if let Some(missed) = observation.probe.and_then(|probe| probe.missed_runs).filter(|missed| *missed > 0) {
         warnings.push(format!(
             "the kernel left out {} runs of the kernel programs, which would have interrupted another one; \
-             where that hid a wake-up of a thread of this run, it is counted under losses",
+             what that hid of this run is counted under losses or blurs",
             count(missed)
         ));
     }

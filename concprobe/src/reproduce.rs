@@ -181,6 +181,11 @@ impl Trial {
         self
     }
 
+    fn spread(mut self) -> Self {
+        self.spread = true;
+        self
+    }
+
     fn once(mut self) -> Self {
         self.repeat = 1;
         self

@@ -11,8 +11,8 @@ use crate::{
 
 pub(super) async fn measure(bench: &mut Bench) -> Result<Set> {
     let handoff = bench.run(&Trial::new("future-handoff", 5_000)).await?;
-    let flag = bench.run(&Trial::new("flag-busypoll", 1_000_000)).await?;
-    let condvar = bench.run(&Trial::new("condvar-wakeup", 40_000)).await?;
+    let flag = bench.run(&Trial::new("flag-busypoll", 1_000_000).spread()).await?;
+    let condvar = bench.run(&Trial::new("condvar-wakeup", 40_000).spread()).await?;
     let asynchronous = bench.run(&Trial::new("async-tasks", 5_000)).await?;
     let sequential = bench.run(&Trial::new("task-sequential", 1_000_000).with("task-work", 10)).await?;
     let wait = bench.run(&Trial::new("future-wait", 20)).await?;

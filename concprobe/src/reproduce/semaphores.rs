@@ -12,7 +12,7 @@ pub(super) async fn measure(bench: &mut Bench) -> Result<Set> {
     let fast = bench.run(&Trial::new("sem-fast", 2_000_000)).await?;
     let named = bench.run(&Trial::new("sem-named", 2_000_000)).await?;
     let call = bench.run(&Trial::new("syscall-null", 200_000)).await?;
-    let pingpong = bench.run(&Trial::new("sem-pingpong", 40_000)).await?;
+    let pingpong = bench.run(&Trial::new("sem-pingpong", 40_000).spread()).await?;
     let ring = bench.run(&Trial::new("sem-ring", 400_000)).await?;
     let mutex = bench.run(&Trial::new("mutex-fast", 2_000_000)).await?;
     let contended = bench.run(&Trial::new("mutex-contended", 200_000)).await?;

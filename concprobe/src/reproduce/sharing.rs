@@ -19,7 +19,7 @@ pub(super) async fn measure(bench: &mut Bench) -> Result<Set> {
     for pair in 0..RUNS {
         let order = if pair % 2 == 0 { ["false-sharing", "padded"] } else { ["padded", "false-sharing"] };
         for name in order {
-            let trial = Trial { depth: Depth::Switches, spread: true, ..Trial::new(name, OPS).once() };
+            let trial = Trial { depth: Depth::Switches, ..Trial::new(name, OPS).once().spread() };
             let observation = bench.run(&trial).await?;
             cpus = observation.environment.cpus_usable.len();
             // The wall time of the whole crew, as the articles took it.
