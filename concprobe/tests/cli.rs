@@ -41,10 +41,7 @@ impl Drop for Folder {
 fn what_cannot_be_run_is_said_in_one_message_with_status_2() {
     for (arguments, message) in [
         ("run sem-fats", "there is no workload 'sem-fats': did you mean sem-fast?"),
-        (
-            "run unheard-of",
-            "there is no workload 'unheard-of': there are sem-fast, sem-pingpong, thread-create",
-        ),
+        ("run xyzzy", "there is no workload 'xyzzy' (`concprobe list` shows all"),
         ("run sem-fast --ops 0", "invalid value '0' for '--ops <N>'"),
         ("run sem-fast --ops -5", "invalid digit"),
         ("run sem-fast --duration 0s", "must be longer than nothing"),
@@ -85,7 +82,7 @@ fn help_and_list_name_every_workload() {
         assert_eq!(output.status.code(), Some(0));
         let text = String::from_utf8(output.stdout).unwrap();
         for workload in concprobe::workload::TABLE {
-            assert!(text.contains(workload.name) && text.contains(workload.summary), "{arguments}: {text}");
+            assert!(text.contains(workload.name), "{arguments}: {text}");
         }
     }
     let help = output(&mut concprobe("--help"));

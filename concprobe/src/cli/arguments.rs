@@ -120,16 +120,15 @@ fn unknown_workload(error: &clap::Error) -> Option<clap::Error> {
         return None;
     }
     let nearest = match error.get(ContextKind::SuggestedSubcommand) {
-        Some(ContextValue::Strings(names)) if !names.is_empty() => {
-            format!("did you mean {}?", names.join(" or "))
-        }
-        _ => format!(
-            "there are {}",
-            workload::TABLE.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ")
-        ),
+        // The last is the one that clap finds most like it.
+        Some(ContextValue::Strings(names)) => names.last().map(|name| format!(": did you mean {name}?")),
+        _ => None,
     };
-    let message =
-        format!("there is no workload '{typed}': {nearest} (`concprobe list` shows what each measures)\n");
+    let message = format!(
+        "there is no workload '{typed}'{} (`concprobe list` shows all {})\n",
+        nearest.unwrap_or_default(),
+        workload::TABLE.len()
+    );
     Some(clap::Error::raw(error.kind(), message))
 }
 

@@ -18,7 +18,7 @@ pub(super) async fn measure(bench: &mut Bench) -> Result<Set> {
     let wait = bench.run(&Trial::new("future-wait", 20)).await?;
     let deferred = bench.run(&Trial::new("future-deferred", 1_000_000)).await?;
     let pool = bench.run(&Trial::new("future-pool", 20_000)).await?;
-    let tokio = bench.run(&Trial::new("tokio-tasks", 100_000)).await?;
+    let scheduler = bench.run(&Trial::new("tokio-tasks", 100_000)).await?;
     let timeout = bench.run(&Trial::new("future-wait-timeout", 10)).await?;
 
     let get_ns = wait.latency.as_ref().and_then(|latency| latency.p50_ns).unwrap_or(0);
@@ -31,7 +31,7 @@ pub(super) async fn measure(bench: &mut Bench) -> Result<Set> {
         Row::time("get() on a promise fulfilled after 50 ms", "57.0 ms", 57_000_000, get_ns * 1_000),
         Row::text("deferred future", "no thread", text(per_op_ps(&deferred))),
         Row::text("future on a pool", "no thread per task", text(per_op_ps(&pool))),
-        Row::text("task on a user-space scheduler", "no thread per task", text(per_op_ps(&tokio))),
+        Row::text("task on a user-space scheduler", "no thread per task", text(per_op_ps(&scheduler))),
     ];
     let mut claims = vec![
         Claim::of("an asynchronous call makes one thread each", &asynchronous),
@@ -53,7 +53,7 @@ pub(super) async fn measure(bench: &mut Bench) -> Result<Set> {
         get_sleeps(&wait),
         Claim::of("a deferred future runs on the caller and creates no thread", &deferred),
         Claim::of("a future on a shared pool creates no thread", &pool),
-        Claim::of("a task on a user-space scheduler creates no thread", &tokio),
+        Claim::of("a task on a user-space scheduler creates no thread", &scheduler),
         Claim::of("waiting with a timeout polls without burning CPU time", &timeout),
     ];
     claims.extend(real_cpp(bench).await?);
