@@ -85,42 +85,99 @@ fn examine(json: bool) -> Result<u8> {
 fn measure(options: &ArgMatches, started_ns: u64) -> Result<u8> {
     let (name, options) = options.subcommand().context("no workload was named")?;
     let entry = workload::find(name).context("no such workload")?;
-    let plan = arguments::RunOptions::from_arg_matches(options)?.resolve(entry, options)?;
-    let destination = plan.output.as_deref().map(Destination::prepare).transpose()?;
-    if plan.verbose >= 2 {
+    let plans = arguments::RunOptions::from_arg_matches(options)?.resolve(entry, options)?;
+    let first = plans.first().context("there is nothing to run")?;
+    let destination = first.output.as_deref().map(Destination::prepare).transpose()?;
+    if first.verbose >= 2 {
         output::show_messages();
     }
     let runtime = run::runtime()?;
-    let outcome = runtime.block_on(run::run(&plan, started_ns));
+    let outcome = runtime.block_on(carry_out(&plans, started_ns));
     // What is still at work there (the signal handlers) has nothing left to do.
     runtime.shutdown_background();
-    let observation = match outcome {
-        Ok(observation) => observation,
+    let observations = match outcome {
+        Ok(observations) => observations,
         Err(error) => {
             if let Some(destination) = destination {
                 destination.abandon();
             }
-            return Err(if plan.depth.is_some() { run::explain(error, &output::arguments()) } else { error });
+            return Err(if first.depth.is_some() {
+                run::explain(error, &output::arguments())
+            } else {
+                error
+            });
         }
     };
-    deliver(&plan, &observation, destination)
+    deliver(&plans, &observations, destination)
 }
 
-fn deliver(plan: &Plan, observation: &Observation, destination: Option<Destination>) -> Result<u8> {
-    let json = (plan.json || destination.is_some()).then(|| report::json(observation)).transpose()?;
-    let screen = (!plan.json).then(|| report::text(observation, output::style(plan.verbose))).transpose()?;
+/// One run after the other, until one is interrupted.
+async fn carry_out(plans: &[Plan], started_ns: u64) -> Result<Vec<Observation>> {
+    let mut observations: Vec<Observation> = Vec::new();
+    for plan in plans {
+        match run::run(plan, started_ns).await {
+            Ok(observation) => observations.push(observation),
+            // What was measured before is kept.
+            Err(error) if !observations.is_empty() => {
+                output::complain(&error);
+                break;
+            }
+            Err(error) => return Err(error),
+        }
+        if observations.iter().any(|observation| observation.interrupted_by.is_some()) {
+            break;
+        }
+    }
+    Ok(observations)
+}
+
+fn deliver(plans: &[Plan], observations: &[Observation], destination: Option<Destination>) -> Result<u8> {
+    let [plan, ..] = plans else { return Ok(DONE) };
+    let style = output::style(plan.verbose);
+    let wants_json = plan.json || destination.is_some();
+    let (json, screen) = match observations {
+        [observation] if plans.len() == 1 => (
+            wants_json.then(|| report::json(observation)).transpose()?,
+            (!plan.json).then(|| report::text(observation, style)).transpose()?,
+        ),
+        several => (
+            wants_json.then(|| report::json(&Sweep { schema: SWEEP_SCHEMA, sweep: several })).transpose()?,
+            (!plan.json).then(|| report::sweep(several, &swept_parameter(plans), style)),
+        ),
+    };
     let delivered = hand_over(screen.as_deref(), json.as_deref(), destination)?;
     if plan.json {
-        for warning in &observation.warnings {
+        for warning in observations.iter().flat_map(|observation| &observation.warnings) {
             output::warn(warning);
         }
     }
-    Ok(match observation.interrupted_by {
+    let in_order = |one: &Observation| one.self_check.passed && one.lost.unwrap_or(0) == 0;
+    Ok(match observations.iter().find_map(|observation| observation.interrupted_by) {
         _ if delivered != DONE => delivered,
         Some(signal) => u8::try_from(128 + signal).unwrap_or(DOUBTFUL),
-        None if observation.self_check.passed && observation.lost.unwrap_or(0) == 0 => DONE,
+        None if observations.len() == plans.len() && observations.iter().all(in_order) => DONE,
         None => DOUBTFUL,
     })
+}
+
+/// Version of the format of a saved sweep.
+const SWEEP_SCHEMA: &str = "concprobe-sweep/1";
+
+/// A sweep as it is saved.
+#[derive(serde::Serialize)]
+struct Sweep<'a> {
+    schema: &'static str,
+    sweep: &'a [Observation],
+}
+
+/// The parameter in which the plans differ.
+fn swept_parameter(plans: &[Plan]) -> String {
+    let [first, second, ..] = plans else { return String::new() };
+    let (first, second) = (&first.settings.parameters, &second.settings.parameters);
+    first
+        .iter()
+        .find(|(name, value)| second.get(*name) != Some(value))
+        .map_or_else(String::new, |(name, _)| name.clone())
 }
 
 fn reproduce_sets(options: &ArgMatches) -> Result<u8> {

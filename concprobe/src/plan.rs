@@ -29,6 +29,8 @@ pub struct Plan {
     pub way: Option<Way>,
     /// Count calls by number.
     pub count_by_number: bool,
+    /// How long the workload may do no op before it counts as hanging.
+    pub patience: Duration,
     /// Where the whole result goes.
     pub output: Option<PathBuf>,
     /// The result as JSON on stdout, in place of the screen for people.
@@ -92,6 +94,7 @@ mod tests {
             depth: None,
             way: None,
             count_by_number: false,
+            patience: Duration::from_secs(20),
             output: None,
             json: false,
             verbose: 0,

@@ -4,9 +4,11 @@ mod json;
 mod list;
 mod plot;
 mod reproduction;
+mod sweep;
 mod text;
 
 pub use json::json;
 pub use list::{list, list_markdown};
 pub use reproduction::reproduction;
+pub use sweep::sweep;
 pub use text::{Style, text};

@@ -140,6 +140,8 @@ pub async fn reproduce(names: &[Name]) -> Result<Reproduction> {
         };
         if let Some(signal) = bench.interrupted_by {
             interrupted_by = Some(signal);
+            // What was measured of the set is kept, although its claims cannot be judged any more.
+            sets.push(bench.into_set(*name, Vec::new(), Vec::new()));
             break;
         }
         sets.push(set.with_context(|| name.title())?);
@@ -230,6 +232,7 @@ impl Trial {
             depth: Some(self.depth),
             way: None,
             count_by_number: false,
+            patience: Duration::from_secs(20),
             output: None,
             json: false,
             verbose: 0,

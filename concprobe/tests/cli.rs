@@ -355,6 +355,48 @@ fn cpu_ticks(pid: Option<&str>) -> u64 {
 }
 
 #[test]
+fn a_workload_that_hangs_is_ended_and_named() {
+    let run = concprobe("run sem-pingpong --duration 60s --no-bpf --patience 300ms --json")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = run.id();
+    let child = || {
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        children.split_whitespace().next().map(ToOwned::to_owned)
+    };
+    wait_until("the workload's process at work", || cpu_ticks(child().as_deref()) > 5);
+    let members = fs::read_to_string(format!("/proc/{0}/task/{0}/children", child().unwrap())).unwrap();
+    for member in members.split_whitespace() {
+        // SAFETY: a plain system call on a descendant of a process that this test started.
+        assert_eq!(unsafe { libc::kill(member.parse().unwrap(), libc::SIGSTOP) }, 0);
+    }
+    let output = run.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let message = stderr(&output);
+    assert!(message.contains("the workload hangs: no op in 300ms, during sem-pingpong 1/5"), "{message}");
+}
+
+#[test]
+fn a_list_of_values_is_swept() {
+    let _alone = support::alone();
+    let run = output(&mut concprobe("run pool --workers 1,3 --ops 2000 --warmup 1ms --json"));
+    assert_eq!(run.status.code(), Some(0), "{}", stderr(&run));
+    let sweep = parse(&run);
+    assert_eq!(sweep["schema"], "concprobe-sweep/1");
+    let workers: Vec<&str> = sweep["sweep"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| run["parameters"]["workers"].as_str().unwrap())
+        .collect();
+    assert_eq!(workers, ["1", "3"]);
+    let screen = output(&mut concprobe("run pool --workers 1,3 --ops 2000 --warmup 1ms"));
+    assert!(String::from_utf8(screen.stdout).unwrap().contains("best at --workers"));
+}
+
+#[test]
 fn the_second_signal_does_not_wait() {
     let run = concprobe("run sem-pingpong --duration 60s --no-bpf")
         .stdout(Stdio::piped())

@@ -106,7 +106,7 @@ fn depth_switches_counts_the_sleeps_and_says_what_it_cannot_know() {
 fn calls_are_counted_by_number_on_request() {
     let _alone = support::alone();
     for way in WAYS {
-        let run = result(&format!("run thread-create --ops 500 --warmup 0s --syscalls --attach {way}"));
+        let run = result(&format!("run thread-create --ops 500 --syscalls --attach {way}"));
         let calls = run["calls"].as_array().unwrap();
         let of = |names: &[i64]| -> u64 {
             calls
@@ -119,6 +119,15 @@ fn calls_are_counted_by_number_on_request() {
         let clones = of(&[libc::SYS_clone, libc::SYS_clone3]);
         assert_eq!(clones, 500, "{way}: {calls:?}");
     }
+}
+
+#[test]
+fn reads_that_found_nothing_are_counted_exactly() {
+    let _alone = support::alone();
+    let run = result("run read-busypoll --ops 5 --syscalls");
+    let calls = run["calls"].as_array().unwrap();
+    let reads = calls.iter().find(|call| call["number"] == libc::SYS_read).unwrap();
+    assert_eq!(reads["again"], run["extra_counts"]["EAGAIN"], "{calls:?}");
 }
 
 #[test]

@@ -132,7 +132,8 @@ fn returned(block: *mut Block, value: i64) {
             WaitEnd::Woken | WaitEnd::Failed => {}
         }
     }
-    if config!(count_by_number) != 0 {
+    // SAFETY: as above.
+    if config!(count_by_number) != 0 && unsafe { (*block).recording } != 0 {
         count_by_number(call - 1, value);
     }
 }

@@ -198,21 +198,24 @@ pub struct RunOptions {
     /// More about concprobe itself; twice: the kernel programs' messages
     #[arg(short, long, action = ArgAction::Count)]
     verbose: u8,
+    /// How long a workload may do no op before it counts as hanging
+    #[arg(long, value_name = "T", default_value = "20s", value_parser = duration, hide = true)]
+    patience: Duration,
     /// How to attach the kernel programs
     #[arg(long, value_enum, hide = true)]
     attach: Option<Way>,
 }
 
 impl RunOptions {
-    /// Checks what clap cannot, and fills in what was not said.
+    /// Checks what clap cannot, and fills in what was not said: a plan, or one for each value of a sweep.
     ///
     /// # Errors
     /// What does not fit together, or is not to be had on this machine.
-    pub fn resolve(self, entry: &'static Entry, matches: &ArgMatches) -> Result<Plan> {
+    pub fn resolve(&self, entry: &'static Entry, matches: &ArgMatches) -> Result<Vec<Plan>> {
         if let Some(reason) = entry.unavailable {
             bail!("{} is not available: {reason}", entry.name);
         }
-        let parameters: BTreeMap<String, String> = entry
+        let typed: BTreeMap<String, String> = entry
             .parameters
             .iter()
             .filter_map(|parameter| {
@@ -220,6 +223,10 @@ impl RunOptions {
                 Some((parameter.name.to_owned(), value.clone()))
             })
             .collect();
+        swept(&typed)?.into_iter().map(|parameters| self.plan(entry, parameters)).collect()
+    }
+
+    fn plan(&self, entry: &'static Entry, parameters: BTreeMap<String, String>) -> Result<Plan> {
         let depth = if self.depth == Depth::Switches && self.syscalls {
             bail!("--syscalls counts calls, which --depth switches does not look at: leave one of them out");
         } else {
@@ -233,7 +240,6 @@ impl RunOptions {
         let threads = crew_size(entry, self.threads, &parameters)?;
         Ok(Plan {
             entry,
-            settings: Settings { threads, parameters },
             length,
             repeat: u64::from(self.repeat),
             warmup: self.warmup,
@@ -241,20 +247,48 @@ impl RunOptions {
             depth,
             way: self.attach,
             count_by_number: self.syscalls,
-            output: self.output,
+            patience: self.patience + longest_wait(&parameters),
+            output: self.output.clone(),
             json: self.json,
             verbose: self.verbose,
+            settings: Settings { threads, parameters },
         })
     }
+}
+
+/// One set of parameters for each value of the one that is a list, in the order of the list.
+fn swept(typed: &BTreeMap<String, String>) -> Result<Vec<BTreeMap<String, String>>> {
+    let lists: Vec<(&String, &String)> = typed.iter().filter(|(_, value)| value.contains(',')).collect();
+    match lists.as_slice() {
+        [] => Ok(vec![typed.clone()]),
+        [(name, values)] => Ok(values
+            .split(',')
+            .map(|value| {
+                let mut parameters = typed.clone();
+                parameters.insert((*name).clone(), value.to_owned());
+                parameters
+            })
+            .collect()),
+        _ => bail!("only one parameter at a time can be a list"),
+    }
+}
+
+/// The longest that a single op waits by its parameters; the watchdog must wait longer.
+fn longest_wait(parameters: &BTreeMap<String, String>) -> Duration {
+    parameters.values().filter_map(|value| humantime::parse_duration(value).ok()).max().unwrap_or_default()
 }
 
 /// Checks a parameter's value; it stays as typed.
 fn parser(kind: Kind) -> ValueParser {
     match kind {
         Kind::Choice(words) => ValueParser::from(words.to_vec()),
-        Kind::Count(least, most) => ValueParser::from(move |text: &str| match text.parse::<u64>() {
-            Ok(count) if (least..=most).contains(&count) => Ok(text.to_owned()),
-            _ => Err(format!("must be a number from {least} to {most}")),
+        Kind::Count(least, most) => ValueParser::from(move |text: &str| {
+            let fits = |value: &str| value.parse().is_ok_and(|count: u64| (least..=most).contains(&count));
+            if text.split(',').all(fits) {
+                Ok(text.to_owned())
+            } else {
+                Err(format!("must be a number from {least} to {most}, or a list of such to sweep (1,2,4)"))
+            }
         }),
         Kind::Duration => ValueParser::from(|text: &str| duration_or_zero(text).map(|_| text.to_owned())),
     }
@@ -319,6 +353,27 @@ mod tests {
         for text in ["0s", "-1s", "5", "", "2 fortnights", "100years", "99999999999999999999s"] {
             assert!(duration(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_list_is_swept_in_its_order_and_two_lists_are_refused() {
+        let typed = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let plans = swept(&typed(&[("workers", "4,1,2"), ("task-work", "10")])).unwrap();
+        let workers: Vec<&str> = plans.iter().map(|parameters| parameters["workers"].as_str()).collect();
+        assert_eq!(workers, ["4", "1", "2"]);
+        assert!(plans.iter().all(|parameters| parameters["task-work"] == "10"));
+        assert_eq!(swept(&typed(&[])).unwrap().len(), 1);
+        assert!(swept(&typed(&[("workers", "1,2"), ("task-work", "1,2")])).is_err());
+    }
+
+    #[test]
+    fn the_watchdog_waits_longer_than_an_op() {
+        let parameters =
+            BTreeMap::from([("delay".to_owned(), "1m".to_owned()), ("fds".to_owned(), "3".to_owned())]);
+        assert_eq!(longest_wait(&parameters), Duration::from_secs(60));
+        assert_eq!(longest_wait(&BTreeMap::new()), Duration::ZERO);
     }
 
     #[test]

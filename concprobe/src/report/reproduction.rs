@@ -27,6 +27,11 @@ pub fn reproduction(reproduction: &Reproduction, style: Style) -> String {
 
 fn one_set(page: &mut Page, set: &Set) {
     page.heading(set.name.title());
+    if set.rows.is_empty() {
+        let done = set.observations.len();
+        page.line(&format!("  ended early, after {done} of its runs; they are in the JSON"));
+        return;
+    }
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_header(["measurement", "published", "here", "here/published"]);
     for row in &set.rows {

@@ -40,7 +40,7 @@ impl Page {
     }
 
     /// Indented, every column but the first flush right.
-    fn table(&mut self, header: &[&str], rows: Vec<Vec<String>>) {
+    pub(super) fn table(&mut self, header: &[&str], rows: Vec<Vec<String>>) {
         let mut table = Table::new();
         table.load_preset(presets::NOTHING).set_header(header.iter().copied());
         table.add_rows(rows);
@@ -71,6 +71,7 @@ pub fn text(observation: &Observation, style: Style) -> Result<String> {
     }
     classes(&mut page, observation);
     parts(&mut page, observation);
+    setup(&mut page, observation);
     creation(&mut page, observation);
     evidence(&mut page, observation);
     extras(&mut page, observation);
@@ -152,6 +153,12 @@ fn parts(page: &mut Page, observation: &Observation) {
     page.table(&["thread", "wall", "user", "kernel", "blocked", "run-queue", "unaccounted"], rows);
     if observation.threads.len() > 16 {
         page.line(&format!("  … and {} more, in the JSON", observation.threads.len() - 16));
+    }
+}
+
+fn setup(page: &mut Page, observation: &Observation) {
+    if let Some(setup) = observation.footprint.crew_setup_ns {
+        page.line(&format!("  making the crew took {}, which is in no other figure", duration_ns(setup)));
     }
 }
 
@@ -331,9 +338,6 @@ fn itself(page: &mut Page, observation: &Observation) {
     let footprint = &observation.footprint;
     if let Some(start) = footprint.start_to_first_op_ns {
         say(format!("start to first op: {}", duration_ns(start)));
-    }
-    if let Some(setup) = footprint.crew_setup_ns {
-        say(format!("making the crew: {}", duration_ns(setup)));
     }
     let memory = |bytes: Option<u64>| bytes.map_or_else(|| "n/a".to_owned(), mebibytes);
     say(format!(

@@ -30,8 +30,6 @@ use crate::{
     probe::Session,
 };
 
-/// A workload that does no op for so long hangs.
-const PATIENCE: Duration = Duration::from_secs(20);
 /// How often progress is shown.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -50,8 +48,13 @@ pub enum Trouble {
     #[error("the workload's process ended unexpectedly ({0})")]
     Ended(String),
     /// The workload did nothing for a long time.
-    #[error("the workload hangs: no op in {patience} s, during {0}; its process was ended", patience = PATIENCE.as_secs())]
-    Hangs(String),
+    #[error("the workload hangs: no op in {patience:?}, during {during}; its process was ended")]
+    Hangs {
+        /// What it was to do.
+        during: String,
+        /// How long it was waited for.
+        patience: Duration,
+    },
 }
 
 /// The workload's process and the way to talk to it.
@@ -67,6 +70,7 @@ pub struct Conversation {
     members: u64,
     peak_bytes: Option<u64>,
     setup_ns: Option<u64>,
+    patience: Duration,
 }
 
 /// What is known of the workload's process at its end.
@@ -146,6 +150,7 @@ impl Conversation {
             members: plan.settings.threads as u64,
             peak_bytes: None,
             setup_ns: None,
+            patience: plan.patience,
         })
     }
 
@@ -208,9 +213,10 @@ impl Conversation {
                     bar.show(done * self.members);
                     if done != last.0 {
                         last = (done, Instant::now());
-                    } else if last.1.elapsed() > PATIENCE {
+                    } else if last.1.elapsed() > self.patience {
                         let _ = self.child.start_kill();
-                        return Err(Trouble::Hangs(progress.map_or("its start or end", |(_, label)| label).to_owned()));
+                        let during = progress.map_or("its start or end", |(_, label)| label).to_owned();
+                        return Err(Trouble::Hangs { during, patience: self.patience });
                     }
                 }
             }
