@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, anyhow};
 use aya::{
     Btf, Ebpf, EbpfLoader, Pod,
     maps::{Map, MapData, Stack},
-    programs::{BtfTracePoint, Program, TracePoint},
+    programs::{BtfTracePoint, Program, ProgramError, TracePoint},
 };
 use concprobe_common::{
     block::CALL_NUMBERS,
@@ -19,6 +19,8 @@ use concprobe_common::{
     histogram::Kind,
     maps,
 };
+
+use crate::doctor::explain_load_failure;
 
 use super::{
     catalogue::{PROGRAMS, Row, Set, Way},
@@ -232,9 +234,25 @@ fn load_programs(ebpf: &mut Ebpf, way: Way) -> Result<()> {
             }
             None => <&mut TracePoint>::try_from(program).and_then(TracePoint::load),
         };
-        loaded.with_context(|| format!("the kernel refuses program {name}"))?;
+        loaded.map_err(|error| refused(error, &name))?;
     }
     Ok(())
+}
+
+/// The kernel's refusal, its log kept, and what may be behind it.
+fn refused(error: ProgramError, name: &str) -> anyhow::Error {
+    let advice = match &error {
+        ProgramError::LoadError { io_error, verifier_log } => {
+            let errno = io_error.raw_os_error().unwrap_or_default();
+            explain_load_failure(errno, &verifier_log.to_string())
+        }
+        _ => None,
+    };
+    let error = anyhow::Error::from(error).context(format!("the kernel refuses program {name}"));
+    match advice {
+        Some(advice) => error.context(advice),
+        None => error,
+    }
 }
 
 fn program_mut<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Program> {
