@@ -65,8 +65,6 @@ slots! {
         CloneNs = "clone_ns",
         /// Of a new thread: from runnable until its first run.
         FirstRunWaitNs = "first_run_wait_ns",
-        /// Of an ended thread: from its exit until its last switch.
-        ExitNs = "exit_ns",
     }
 }
 
@@ -158,8 +156,6 @@ pub struct Block {
     pub clone_ns: u64,
     /// For a new thread: when it was made runnable.
     pub runnable_ns: u64,
-    /// When the thread began to exit; 0 before.
-    pub exiting_ns: u64,
     /// Thread id in the initial PID namespace.
     pub tid: u32,
     /// Process id in the initial PID namespace, 0 when not known yet.
@@ -202,7 +198,6 @@ impl Block {
         cookie: 0,
         clone_ns: 0,
         runnable_ns: 0,
-        exiting_ns: 0,
         tid: 0,
         tgid: 0,
         place: place::FREE,

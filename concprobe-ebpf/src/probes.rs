@@ -3,7 +3,6 @@
 
 mod announce;
 mod context;
-mod end;
 mod exec;
 mod newtask;
 mod switch;

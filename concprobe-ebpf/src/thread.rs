@@ -170,9 +170,6 @@ pub fn ended(tid: u32, slot: u32, block: *mut Block, now: u64) {
     // SAFETY: see `switched_in`; nobody looks the thread up any more.
     unsafe {
         (*block).ended_ns = now;
-        if (*block).exiting_ns != 0 {
-            add(block, Counter::ExitNs, elapsed((*block).exiting_ns, now));
-        }
         (*block).place = place::DEAD;
         if (*block).keep != 0 {
             return;
