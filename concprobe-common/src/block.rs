@@ -65,6 +65,8 @@ slots! {
         CloneNs = "clone_ns",
         /// Of a new thread: from runnable until its first run.
         FirstRunWaitNs = "first_run_wait_ns",
+        /// Of a thread that exits: from its first run until it began to exit.
+        LifeNs = "life_ns",
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod announce;
 mod context;
+mod end;
 mod exec;
 mod newtask;
 mod switch;

@@ -273,6 +273,9 @@ pub struct CreationParts {
     pub first_run_wait_ns: u64,
     /// First run until the op ends.
     pub exit_and_join_ns: u64,
+    /// Not one of the parts, as it goes on after the join: the ended threads' exits, until their last switch.
+    #[serde(default)]
+    pub exit_ns: Option<u64>,
 }
 
 /// Intervals of all tracked threads, from the kernel's log-linear histograms (1.6 % wide).

@@ -63,6 +63,16 @@ fn a_thousand_ops_create_a_thousand_threads() {
             .sum();
         assert_eq!(ended, 1_000, "{way}: every thread that was created has ended and is summed");
         assert_eq!(number(&run, "/intervals/creation/count"), 1_000, "{way}");
+        // Each thread's exit lies within its life.
+        let lives: u64 = run["threads"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|thread| thread["tid"].is_null())
+            .map(|thread| thread["parts"]["wall_ns"].as_u64().unwrap())
+            .sum();
+        let exits = number(&run, "/creation/exit_ns");
+        assert!(0 < exits && exits < lives, "{way}: {exits} of {lives}");
         assert_conservation(&run);
     }
 }

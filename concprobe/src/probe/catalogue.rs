@@ -55,6 +55,7 @@ impl Row {
 /// In the order of attaching: what ends an interval comes before what starts one.
 pub const PROGRAMS: &[Row] = &[
     Row { stem: "exec", category: "sched", hook: "sched_process_exec", set: Set::Switches },
+    Row { stem: "end", category: "sched", hook: "sched_process_exit", set: Set::Switches },
     Row { stem: "wakeup", category: "sched", hook: "sched_wakeup", set: Set::Switches },
     Row { stem: "wakeup_new", category: "sched", hook: "sched_wakeup_new", set: Set::Switches },
     Row { stem: "switch", category: "sched", hook: "sched_switch", set: Set::Switches },

@@ -205,6 +205,12 @@ fn creation(page: &mut Page, observation: &Observation) {
             row("whole op", creation.op_ns),
         ],
     );
+    if let Some(exit_ns) = creation.exit_ns.filter(|exit_ns| *exit_ns > 0) {
+        let mean = duration_ns(exit_ns / creation.ops);
+        page.line(&format!(
+            "  a thread's exit takes {mean} until its last switch, the end of it after the join"
+        ));
+    }
 }
 
 fn evidence(page: &mut Page, observation: &Observation) {

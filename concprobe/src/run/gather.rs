@@ -92,7 +92,7 @@ pub fn observation(
         batches: batches(&harvest)?,
         parts: sum_parts(&threads),
         counts: sum_counts(&threads),
-        creation: creation(&harvest),
+        creation: creation(&harvest, ended.as_ref()),
         extra_times: extra_times(&harvest)?,
         extra_counts: extra_counts(&harvest),
         intervals: session.map(|session| intervals(session.records())),
@@ -229,7 +229,7 @@ fn batches(harvest: &Harvest) -> Result<Option<Batches>> {
     }))
 }
 
-fn creation(harvest: &Harvest) -> Option<CreationParts> {
+fn creation(harvest: &Harvest, ended: Option<&Ended>) -> Option<CreationParts> {
     let mut sum = Creation::default();
     for member in harvest.repetitions.iter().flatten() {
         sum.add(&member.creation);
@@ -242,6 +242,7 @@ fn creation(harvest: &Harvest) -> Option<CreationParts> {
         clone_ns: sum.clone_ns,
         first_run_wait_ns: sum.first_run_wait_ns,
         exit_and_join_ns: sum.exit_and_join_ns,
+        exit_ns: ended.map(|ended| ended.wall_ns.saturating_sub(ended.counters[Counter::LifeNs as usize])),
     })
 }
 
