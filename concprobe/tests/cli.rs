@@ -355,6 +355,33 @@ fn cpu_ticks(pid: Option<&str>) -> u64 {
 }
 
 #[test]
+fn signals_that_come_together_are_one_wish_and_keep_what_was_measured() {
+    let run = concprobe("run sem-fast --duration 60s --warmup 1ms --repeat 1 --no-bpf --json")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = run.id();
+    wait_until("the workload's process at work", || {
+        fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))
+            .is_ok_and(|children| cpu_ticks(children.split_whitespace().next()) >= 30)
+    });
+    // Two different ones, which the kernel does not merge.
+    signal(pid, libc::SIGINT);
+    signal(pid, libc::SIGTERM);
+    let output = run.wait_with_output().unwrap();
+    assert!(matches!(output.status.code(), Some(130 | 143)), "{:?}: {}", output.status, stderr(&output));
+    assert_eq!(parse(&output)["self_check"]["passed"], true);
+}
+
+#[test]
+fn a_pool_drops_what_it_has_not_begun_when_the_time_is_over() {
+    let run = result("run pool-io --workers 1 --wait 20ms --duration 300ms --repeat 1 --warmup 0s");
+    // It hands in 1,024 tasks at a time.
+    assert!(number(&run, "/ops") < 512, "{}", run["ops"]);
+}
+
+#[test]
 fn a_workload_that_hangs_is_ended_and_named() {
     let run = concprobe("run sem-pingpong --duration 60s --no-bpf --patience 300ms --json")
         .stdout(Stdio::piped())

@@ -33,6 +33,9 @@ use crate::{
 /// How often progress is shown.
 const TICK: Duration = Duration::from_millis(100);
 
+/// A signal that comes so soon after another one is the same wish.
+const ECHO: Duration = Duration::from_millis(50);
+
 type Messages = AsyncFd<aya_log::EbpfLogger<&'static dyn log::Log>>;
 
 /// Why a run ended before its plan was carried out.
@@ -65,7 +68,8 @@ pub struct Conversation {
     control: Control,
     control_fd: OwnedFd,
     signals: Signals,
-    interrupted: Option<i32>,
+    /// The first signal that asked to stop, and when it came.
+    interrupted: Option<(i32, Instant)>,
     messages: Option<Messages>,
     members: u64,
     peak_bytes: Option<u64>,
@@ -162,7 +166,7 @@ impl Conversation {
 
     /// The signal that asked to stop, if one did.
     pub fn interrupted(&self) -> Option<i32> {
-        self.interrupted
+        self.interrupted.map(|(signal, _)| signal)
     }
 
     /// Waits until every member is there.
@@ -200,12 +204,19 @@ impl Conversation {
                     _ => Err(self.ended().await),
                 },
                 signal = self.signals.next() => {
-                    if self.interrupted.replace(signal).is_some() {
-                        // The second one: do not wait for the op in progress.
-                        let _ = self.child.start_kill();
-                        return Err(Trouble::Interrupted(signal));
+                    match self.interrupted {
+                        None => {
+                            self.interrupted = Some((signal, Instant::now()));
+                            self.control.stop();
+                        }
+                        // Who signals a process and its group, as timeout(1) does, means it once.
+                        Some((_, first)) if first.elapsed() < ECHO => {}
+                        Some(_) => {
+                            // The second one: do not wait for the op in progress.
+                            let _ = self.child.start_kill();
+                            return Err(Trouble::Interrupted(signal));
+                        }
                     }
-                    self.control.stop();
                 }
                 () = flush(&mut self.messages) => {}
                 _ = ticks.tick() => {

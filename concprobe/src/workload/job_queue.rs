@@ -4,7 +4,11 @@
 use std::{
     collections::VecDeque,
     sync::{Condvar, Mutex, PoisonError},
+    time::Duration,
 };
+
+/// How often one who waits for the jobs looks whether to give up.
+const LOOK: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
 struct State<J> {
@@ -70,11 +74,18 @@ impl<J> JobQueue<J> {
         }
     }
 
-    /// Waits until at most that many jobs are left.
-    pub(super) fn wait_until_done(&self) {
+    /// Waits until every job is done. Once `give_up` says so, those that nobody has taken are dropped.
+    pub(super) fn wait_until_done(&self, give_up: impl Fn() -> bool) {
         let mut state = self.state();
         while state.unfinished > 0 {
-            state = self.all_done.wait(state).unwrap_or_else(PoisonError::into_inner);
+            if give_up() {
+                state.unfinished -= state.jobs.len() as u64;
+                state.jobs.clear();
+            }
+            (state, _) = self
+                .all_done
+                .wait_timeout_while(state, LOOK, |state| state.unfinished > 0)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 

@@ -55,7 +55,7 @@ impl<T: Job> WorkerPool<T> {
                 self.queue.push((0..chunk).map(|_| ()));
                 left -= chunk;
             }
-            self.queue.wait_until_done();
+            self.queue.wait_until_done(|| ops.expired());
         }
         ops.extra_time("all tasks of a phase", clock::now_ns() - start_ns);
         self.queue.end_phase();
