@@ -4,7 +4,7 @@ mod support;
 
 use std::{
     fs,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     thread,
 };
 
@@ -13,32 +13,10 @@ use support::{
     assert_conservation, class, classed, concprobe, number, output, parse, result, stderr, wait_until,
 };
 
-/// Spinning processes, pinned in turn to both CPUs; ended when dropped.
-struct Load(Vec<Child>);
-
-impl Load {
-    fn start(processes: usize) -> Self {
-        Self(
-            (0..processes)
-                .map(|_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh starts"))
-                .collect(),
-        )
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
 #[test]
 fn under_load_the_time_goes_to_the_run_queue_and_still_adds_up() {
     let _alone = support::alone();
-    let _load = Load::start(4);
+    let _load = support::Load::start(4);
     for run in ["run sem-fast --ops 10000000", "run sem-pingpong --ops 5000", "run thread-create --ops 500"] {
         let run = result(run);
         assert_conservation(&run);

@@ -3,8 +3,6 @@
 
 mod support;
 
-use std::process::{Child, Command};
-
 use concprobe::{
     harness::{Claim, Entry},
     workload::TABLE,
@@ -80,23 +78,10 @@ fn the_kernel_s_counts_are_exact_where_the_workload_determines_them() {
     }
 }
 
-/// Spinning processes; ended when dropped.
-struct Load(Vec<Child>);
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
 #[test]
 fn beside_other_load_every_workload_ends_and_passes_its_check() {
     let _alone = support::alone();
-    let spinner = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh starts");
-    let _load = Load(vec![spinner(), spinner()]);
+    let _load = support::Load::start(2);
     for entry in available() {
         let run = run(entry);
         if is_determined(entry.claim) {

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses what it needs")]
 
 use std::{
-    process::{Command, Output},
+    process::{Child, Command, Output},
     sync::{Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
@@ -95,5 +95,25 @@ pub fn wait_until(what: &str, condition: impl Fn() -> bool) {
     while !condition() {
         assert!(Instant::now() < deadline, "never saw: {what}");
         thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Spinning processes; ended when dropped.
+pub struct Load(Vec<Child>);
+
+impl Load {
+    /// Starts that many.
+    pub fn start(processes: usize) -> Self {
+        let spinner = |_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh starts");
+        Self((0..processes).map(spinner).collect())
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
