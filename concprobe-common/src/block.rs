@@ -122,13 +122,23 @@ pub mod place {
     pub const RUNNABLE: u32 = 4;
     /// Ended; the block is kept for its reader.
     pub const DEAD: u32 = 5;
+
+    /// The sum into which the time in a place goes.
+    #[must_use]
+    pub const fn counter(place: u32) -> Option<super::Counter> {
+        match place {
+            RUNNING => Some(super::Counter::OnCpuNs),
+            BLOCKED => Some(super::Counter::BlockedNs),
+            RUNNABLE => Some(super::Counter::RunQueueNs),
+            _ => None,
+        }
+    }
 }
 
 /// The counters of one tracked thread.
 ///
 /// The kernel programs of the thread's own CPU write it; a wake-up, by whatever CPU, writes only while
-/// the thread is off its CPU. So no field ever has two writers at the same time, except the two sums
-/// about new threads, which are added to atomically.
+/// the thread is off its CPU. So no field ever has two writers at the same time.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub struct Block {
@@ -269,6 +279,21 @@ mod tests {
             Counter::ProcessesCreated,
         ] {
             assert!((counter as usize) < 8, "{}", counter.name());
+        }
+    }
+
+    #[test]
+    fn only_threads_that_run_or_could_have_time_that_goes_on() {
+        for (place, expected) in [
+            (place::FREE, None),
+            (place::NEW, None),
+            (place::RUNNING, Some(Counter::OnCpuNs)),
+            (place::BLOCKED, Some(Counter::BlockedNs)),
+            (place::RUNNABLE, Some(Counter::RunQueueNs)),
+            (place::DEAD, None),
+            (u32::MAX, None),
+        ] {
+            assert_eq!(place::counter(place), expected, "{place}");
         }
     }
 

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use concprobe_common::{
-    block::{Block, Counter},
+    block::{Block, Counter, place},
     class::Class,
 };
 
@@ -174,7 +174,8 @@ impl OwnBlock {
         })
     }
 
-    /// Every counter up to now, with the running interval put into the on-CPU time.
+    /// Every counter up to now, with the interval that goes on put where the kernel programs will put it: on
+    /// the CPU, or where the thread last was if its switch-in went unseen, so that no sum ever falls.
     pub fn totals(self, now_ns: impl Fn() -> u64) -> ([u64; Counter::COUNT], u64) {
         let Some(block) = self.block else { return ([0; Counter::COUNT], now_ns()) };
         Self::consistently(block, || {
@@ -183,9 +184,16 @@ impl OwnBlock {
                 counters[*counter as usize] = Self::counter(block, *counter);
             }
             // SAFETY: the block is mapped. Volatile, since the kernel writes it.
-            let since = unsafe { (&raw const (*block.as_ptr()).since_ns).read_volatile() };
+            let (place, since) = unsafe {
+                (
+                    (&raw const (*block.as_ptr()).place).read_volatile(),
+                    (&raw const (*block.as_ptr()).since_ns).read_volatile(),
+                )
+            };
             let now = now_ns();
-            counters[Counter::OnCpuNs as usize] += now.saturating_sub(since);
+            if let Some(counter) = place::counter(place) {
+                counters[counter as usize] += now.saturating_sub(since);
+            }
             (counters, now)
         })
     }
