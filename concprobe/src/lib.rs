@@ -14,5 +14,7 @@ pub mod probe;
 pub mod report;
 pub mod reproduce;
 pub mod run;
+pub mod stack;
+pub mod target;
 pub mod units;
 pub mod workload;

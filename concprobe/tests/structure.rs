@@ -28,6 +28,23 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("run", &["aya", "crate::cli", "crate::report"]),
     ("reproduce", &["aya", "tokio", "crate::probe", "crate::report", "crate::cli"]),
     ("units", &["crate::"]),
+    (
+        "stack",
+        &["aya", "tokio", "crate::run", "crate::report", "crate::cli", "crate::workload", "crate::harness"],
+    ),
+    (
+        "target",
+        &[
+            "aya",
+            "crate::run",
+            "crate::report",
+            "crate::cli",
+            "crate::workload",
+            "crate::probe",
+            "crate::observation",
+        ],
+    ),
+    ("units", &["crate::"]),
     ("latencies", &["aya", "crate::run", "crate::report", "crate::probe"]),
 ];
 
