@@ -4,6 +4,7 @@
 /// How many threads can be tracked at the same time when the user side asks for no other number.
 pub const DEFAULT_SLOTS: u32 = 1024;
 
+/// An enum whose variants index an array, with a name for each in results.
 macro_rules! slots {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)+ }) => {
         $(#[$meta])*
@@ -25,6 +26,8 @@ macro_rules! slots {
         }
     };
 }
+
+pub(crate) use slots;
 
 slots! {
     /// What is counted or summed for a thread. Times are nanoseconds of `CLOCK_MONOTONIC`.
@@ -67,6 +70,10 @@ slots! {
         FirstRunWaitNs = "first_run_wait_ns",
         /// Of a thread that exits: from its first run until it began to exit.
         LifeNs = "life_ns",
+        /// System calls that returned `EAGAIN` (depth *calls*).
+        CallsAgain = "calls_again",
+        /// Polls that found nothing and did not sleep (depth *calls*).
+        EmptyPolls = "empty_polls",
     }
 }
 
@@ -94,16 +101,35 @@ slots! {
         MissedCallEntry = "missed_call_entry",
         /// A system call was not seen to return: its kernel time ends at the next one.
         MissedCallExit = "missed_call_exit",
+        /// A sleep whose place found no room in the table of sites; it is summed with others like it.
+        NoSite = "no_site",
+        /// The table of which threads wait where is full: numbers of threads are too low.
+        NoPair = "no_pair",
+        /// A copy of a stack found no room in the ring buffer.
+        NoStack = "no_stack",
+        /// A stack could not be read: not in memory.
+        UnreadStack = "unread_stack",
+        /// An ended thread's name found no room in the table; the thread is summed with the nameless.
+        NoName = "no_name",
     }
 }
 
 impl Loss {
-    /// No count is wrong because of it, only the border between two parts of time.
+    /// No sum is wrong because of it: only the border between two parts of time, or how far a sum is broken
+    /// down.
     #[must_use]
     pub const fn is_blur(self) -> bool {
         matches!(
             self,
-            Self::MissedWakeup | Self::MissedSwitchIn | Self::MissedCallEntry | Self::MissedCallExit
+            Self::MissedWakeup
+                | Self::MissedSwitchIn
+                | Self::MissedCallEntry
+                | Self::MissedCallExit
+                | Self::NoSite
+                | Self::NoPair
+                | Self::NoStack
+                | Self::UnreadStack
+                | Self::NoName
         )
     }
 }
@@ -122,6 +148,8 @@ pub mod place {
     pub const RUNNABLE: u32 = 4;
     /// Ended; the block is kept for its reader.
     pub const DEAD: u32 = 5;
+    /// It was there before the programs were on: its first event tells where it was.
+    pub const UNSEEN: u32 = 6;
 
     /// The sum into which the time in a place goes.
     #[must_use]
@@ -133,6 +161,16 @@ pub mod place {
             _ => None,
         }
     }
+}
+
+/// What is special about a block.
+pub mod keep {
+    /// Nothing.
+    pub const NOTHING: u32 = 0;
+    /// It outlives its thread, because somebody will read it.
+    pub const FOR_READER: u32 = 1;
+    /// Nothing counts until its thread executes the command that it is held for.
+    pub const UNTIL_EXEC: u32 = 2;
 }
 
 /// The counters of one tracked thread.
@@ -188,10 +226,61 @@ pub struct Block {
     pub creator: u32,
     /// Thread id of the creator, to notice that its slot was used again; 0 for none.
     pub creator_tid: u32,
-    /// 1 when the block outlives its thread, because somebody will read it.
+    /// One of [`keep`].
     pub keep: u32,
+    /// How often the thread was renamed.
+    pub renames: u32,
+    /// Address space: process id in the upper half, a stamp of its beginning in the lower, so that what is
+    /// executed, and what reuses an id, has another one.
+    pub space: u64,
+    /// First arguments of the system call in progress (depth *calls*).
+    pub call_arguments: [u64; 4],
+    /// Of the sleep in progress or just ended: time blocked, until its end is recorded.
+    pub slept_ns: u64,
+    /// Of the sleep in progress: number of its stack's copy, 0 for none.
+    pub stack_id: u64,
+    /// Of the sleep in progress: index of its site plus 1, 0 for none.
+    pub site: u32,
+    /// The same of the sleep before, which a restarted call goes on with.
+    pub last_site: u32,
+    /// Site plus 1 of the futex call in progress (depth *calls*), 0 for none.
+    pub call_site: u32,
+    /// Threads and processes that it created and whose stacks were thought of.
+    pub creations: u32,
+    /// Where this thread slept lately: spares looking the site up.
+    pub known_sites: [KnownSite; KNOWN_SITES],
+    /// Process id of the creator of this thread's process, in the initial PID namespace.
+    pub parent: u32,
+    /// 1 when the thread was there before the programs were on.
+    pub existed: u32,
+    /// Name, as far as it is known: at the creation, after a renaming, at the exit.
+    pub name: [u8; 16],
+    /// Name before the first renaming, empty without one.
+    pub first_name: [u8; 16],
+}
+
+/// How many sites a thread's block remembers.
+pub const KNOWN_SITES: usize = 4;
+
+/// A site that a thread slept at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct KnownSite {
+    /// Futex word, or 0.
+    pub address: u64,
+    /// [`crate::site::SiteKey::call`].
+    pub call: u32,
+    /// Index of the site plus 1, 0 for none.
+    pub site: u32,
+    /// Sleeps of this thread there since it is remembered.
+    pub sleeps: u32,
     /// Keeps the size explicit.
     pub reserved: u32,
+}
+
+impl KnownSite {
+    /// Nothing remembered.
+    pub const NONE: Self = Self { address: 0, call: 0, site: 0, sleeps: 0, reserved: 0 };
 }
 
 impl Block {
@@ -221,7 +310,20 @@ impl Block {
         creator: 0,
         creator_tid: 0,
         keep: 0,
-        reserved: 0,
+        renames: 0,
+        space: 0,
+        call_arguments: [0; 4],
+        slept_ns: 0,
+        stack_id: 0,
+        site: 0,
+        last_site: 0,
+        call_site: 0,
+        creations: 0,
+        known_sites: [KnownSite::NONE; KNOWN_SITES],
+        parent: 0,
+        existed: 0,
+        name: [0; 16],
+        first_name: [0; 16],
     };
 }
 
@@ -236,6 +338,79 @@ pub struct Ended {
     /// First run to last switch-out, summed.
     pub wall_ns: u64,
 }
+
+/// Which ended threads are summed together: those of a process that ended under one name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct EndedKey {
+    /// Process id in the initial PID namespace; 0 for those that found no room.
+    pub tgid: u32,
+    /// Keeps the size explicit.
+    pub reserved: u32,
+    /// Name at the end.
+    pub name: [u8; 16],
+}
+
+/// Sums over ended threads of one process and name; added to by several CPUs.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct EndedNamed {
+    /// One sum per [`Counter`].
+    pub counters: [u64; Counter::COUNT],
+    /// Threads summed here.
+    pub threads: u64,
+    /// First run, or the beginning of the look, to last switch-out, summed.
+    pub wall_ns: u64,
+    /// When the first of them ran first.
+    pub first_started_ns: u64,
+    /// When the newest of them ended.
+    pub last_ended_ns: u64,
+    /// Process id of the creator of the process.
+    pub parent: u32,
+    /// 1 when the process's first thread is among them, and so the whole process has ended or executed.
+    pub leader: u32,
+}
+
+impl EndedNamed {
+    /// Nothing summed.
+    pub const EMPTY: Self = Self {
+        counters: [0; Counter::COUNT],
+        threads: 0,
+        wall_ns: 0,
+        first_started_ns: 0,
+        last_ended_ns: 0,
+        parent: 0,
+        leader: 0,
+    };
+}
+
+/// Which thread a CPU runs, as the last switch there said.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Running {
+    /// Thread id in the initial PID namespace, 0 when not known.
+    pub tid: u32,
+    /// Slot of its block plus 1, 0 for a thread that is not tracked.
+    pub slot: u32,
+}
+
+/// Orders of the user side that the programs look at on rare occasions.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Control {
+    /// 1 once the look is over: threads are neither taken on nor summed any more.
+    pub stopped: u32,
+    /// Keeps the size explicit.
+    pub reserved: u32,
+}
+
+/// How many ended threads keep their blocks to be listed one by one; later ones are summed by name.
+pub const KEPT: u32 = 256;
+/// A thread that lived shorter than this is never listed by itself, nanoseconds.
+pub const SHORT_LIFE_NS: u64 = 10_000_000;
+
+/// How many rows of ended threads there can be.
+pub const ENDED_NAMES: u32 = 16_384;
 
 /// Count per [`Loss`], of one CPU.
 #[derive(Clone, Copy, Debug)]
@@ -259,9 +434,22 @@ pub struct CallCount {
 
 /// System call numbers that are counted one by one; greater ones are counted under the last.
 pub const CALL_NUMBERS: u32 = 512;
+/// Rows of counted calls: the numbers of the native table, then those of the 32-bit one.
+pub const CALL_ROWS: u32 = 2 * CALL_NUMBERS;
 
-const _: () = assert!(size_of::<Block>() == 320 && size_of::<Block>().is_multiple_of(64));
+/// The row of a call.
+#[must_use]
+#[inline(always)]
+pub const fn call_row(number: u32, compat: bool) -> u32 {
+    let number = if number < CALL_NUMBERS { number } else { CALL_NUMBERS - 1 };
+    if compat { CALL_NUMBERS + number } else { number }
+}
+
+const _: () = assert!(size_of::<Block>() == 576 && size_of::<Block>().is_multiple_of(64));
+const _: () = assert!(size_of::<KnownSite>() == 24);
 const _: () = assert!(size_of::<Ended>() == 192);
+const _: () = assert!(size_of::<EndedKey>() == 24);
+const _: () = assert!(size_of::<EndedNamed>() == 8 * Counter::COUNT + 40);
 const _: () = assert!(size_of::<Losses>() == 128);
 const _: () = assert!(size_of::<CallCount>() == 24);
 

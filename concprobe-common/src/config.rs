@@ -8,6 +8,9 @@ pub const SYMBOL: &str = "CONFIG";
 /// Offset that says "this kernel does not have it".
 pub const ABSENT: u32 = u32::MAX;
 
+/// How many calls can be polls.
+pub const POLLS: usize = 8;
+
 /// Offsets in bytes; [`ABSENT`] for what this kernel lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -62,6 +65,40 @@ pub struct Config {
     pub exit_id: u32,
     /// Record of `raw_syscalls:sys_exit`: `ret`.
     pub exit_ret: u32,
+    /// 1 when sleeps are summed by site and ended threads by name: `trace` and `attach`.
+    pub tracing: u32,
+    /// 1 when the processes that a tracked one creates are tracked too.
+    pub follow: u32,
+    /// 1 when stacks are copied.
+    pub stacks: u32,
+    /// Of the 32-bit mark: `task_struct.thread_info.status`, or [`ABSENT`] where there is no such mark.
+    pub task_status: u32,
+    /// Numbers of the calls that look whether something is ready and return 0 when nothing is.
+    pub polls: [u32; POLLS],
+    /// Number of `restart_syscall`.
+    pub nr_restart: u32,
+    /// Number of `exit`.
+    pub nr_exit: u32,
+    /// Number of `exit_group`.
+    pub nr_exit_group: u32,
+    /// `pt_regs`: its fourth argument.
+    pub regs_arg3: u32,
+    /// `pt_regs`: the user stack pointer.
+    pub regs_sp: u32,
+    /// `pt_regs`: its size in words.
+    pub regs_words: u32,
+    /// `pt_regs`: first argument of a 32-bit call; the others follow in this order.
+    pub regs_compat_arg0: u32,
+    /// Second argument of a 32-bit call.
+    pub regs_compat_arg1: u32,
+    /// Third argument of a 32-bit call.
+    pub regs_compat_arg2: u32,
+    /// Fourth argument of a 32-bit call.
+    pub regs_compat_arg3: u32,
+    /// Record of `task_rename`: `pid`.
+    pub rename_pid: u32,
+    /// Record of `task_rename`: `newcomm`.
+    pub rename_newcomm: u32,
 }
 
 impl Config {
@@ -92,7 +129,24 @@ impl Config {
         enter_args: ABSENT,
         exit_id: ABSENT,
         exit_ret: ABSENT,
+        tracing: 0,
+        follow: 1,
+        stacks: 0,
+        task_status: ABSENT,
+        polls: [ABSENT; POLLS],
+        nr_restart: ABSENT,
+        nr_exit: ABSENT,
+        nr_exit_group: ABSENT,
+        regs_arg3: ABSENT,
+        regs_sp: ABSENT,
+        regs_words: ABSENT,
+        regs_compat_arg0: ABSENT,
+        regs_compat_arg1: ABSENT,
+        regs_compat_arg2: ABSENT,
+        regs_compat_arg3: ABSENT,
+        rename_pid: ABSENT,
+        rename_newcomm: ABSENT,
     };
 }
 
-const _: () = assert!(size_of::<Config>() == 104);
+const _: () = assert!(size_of::<Config>() == 200);

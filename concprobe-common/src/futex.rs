@@ -57,6 +57,17 @@ pub const fn of_call(nr: u32, nr_futex: u32, op: u32) -> Option<Operation> {
     }
 }
 
+/// The same for the 32-bit table of x86-64: `futex` is 240 there, `futex_time64` 422.
+#[must_use]
+pub const fn of_compat_call(nr: u32, op: u32) -> Option<Operation> {
+    match nr {
+        240 | 422 => Some(operation(op)),
+        449 | 455 => Some(Operation::Wait),
+        454 | 456 => Some(Operation::Wake),
+        _ => None,
+    }
+}
+
 /// What became of a futex wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitEnd {

@@ -7,6 +7,9 @@ const SUB: u64 = 1 << SUB_BITS;
 /// Number of buckets.
 pub const BUCKETS: usize = (SUB + (64 - SUB_BITS as u64) * SUB) as usize;
 
+/// Number of buckets of a [`crate::site::Spread`], which holds values below 2⁴⁰.
+pub const SPREAD_BUCKETS: usize = (SUB + (40 - SUB_BITS as u64) * SUB) as usize;
+
 /// Which interval a histogram of the kernel side holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -17,13 +20,15 @@ pub enum Kind {
     RunQueue,
     /// Clone entered until the new thread's first run.
     Creation,
+    /// First run of a thread until its end.
+    Life,
 }
 
 impl Kind {
     /// Every kind, in the order of the map.
-    pub const ALL: [Self; 3] = [Self::Blocked, Self::RunQueue, Self::Creation];
+    pub const ALL: [Self; 4] = [Self::Blocked, Self::RunQueue, Self::Creation, Self::Life];
     /// Histograms for each CPU.
-    pub const COUNT: u32 = 3;
+    pub const COUNT: u32 = 4;
 
     /// The name in results.
     #[must_use]
@@ -32,6 +37,7 @@ impl Kind {
             Self::Blocked => "blocked",
             Self::RunQueue => "run_queue",
             Self::Creation => "creation",
+            Self::Life => "life",
         }
     }
 }
@@ -100,6 +106,12 @@ mod tests {
             assert!(index < BUCKETS, "{value}");
             assert!(lower_bound(index) <= value && value <= upper_bound(index), "{value}");
         }
+    }
+
+    #[test]
+    fn a_spread_ends_at_2_to_the_40() {
+        assert_eq!(bucket((1 << 40) - 1), SPREAD_BUCKETS - 1);
+        assert_eq!(bucket(1 << 40), SPREAD_BUCKETS);
     }
 
     #[test]

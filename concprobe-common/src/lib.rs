@@ -5,8 +5,11 @@
 pub mod block;
 pub mod class;
 pub mod config;
+pub mod event;
 pub mod futex;
 pub mod histogram;
+pub mod lock_calls;
+pub mod site;
 pub mod task_state;
 pub mod time;
 
@@ -24,6 +27,26 @@ pub mod maps {
     pub const CALLS: &str = "CALLS";
     /// Thread id (host) → slot of its block.
     pub const TASKS: &str = "TASKS";
+    /// One [`crate::block::Running`] per possible CPU.
+    pub const RUNNING: &str = "RUNNING";
     /// Slots that nobody uses.
     pub const FREE: &str = "FREE";
+    /// One count per possible CPU and function of [`crate::lock_calls`].
+    pub const LOCK_CALLS: &str = "LOCK_CALLS";
+    /// A token for each ended thread that keeps its block.
+    pub const KEEP: &str = "KEEP";
+    /// One [`crate::block::Control`].
+    pub const CONTROL: &str = "CONTROL";
+    /// [`crate::block::EndedKey`] → [`crate::block::EndedNamed`].
+    pub const ENDED_NAMED: &str = "ENDED_NAMED";
+    /// [`crate::site::Site`]s.
+    pub const SITES: &str = "SITES";
+    /// [`crate::site::SiteKey`] → index of the site.
+    pub const SITE_INDEX: &str = "SITE_INDEX";
+    /// Sites that nobody uses.
+    pub const FREE_SITES: &str = "FREE_SITES";
+    /// [`crate::site::Pair`]s that were seen.
+    pub const PAIRS: &str = "PAIRS";
+    /// Ring buffer of [`crate::event`]s.
+    pub const EVENTS: &str = "EVENTS";
 }

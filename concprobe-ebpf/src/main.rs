@@ -1,10 +1,14 @@
 //! The kernel side: one object with every program, in two flavours (BTF and classic tracepoints) that
 //! feed the same functions. The user side loads one flavour and attaches what the depth asks for.
 #![cfg_attr(target_arch = "bpf", no_std, no_main)]
+// For the one instruction that the language does not offer on this target: an atomic addition.
+#![cfg_attr(target_arch = "bpf", feature(asm_experimental_arch))]
 
 mod maps;
 mod probes;
 mod record;
+mod site;
+mod stack;
 mod thread;
 
 #[cfg(target_arch = "bpf")]

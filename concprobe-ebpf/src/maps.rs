@@ -1,14 +1,21 @@
 //! The maps, and the constants that the user side sets before loading.
-//! Feeds: the user side, which maps all but `TASKS` and `FREE` into its memory.
+//! Feeds: the user side, which maps the arrays into its memory. What only `trace` and `attach` use has no
+//! more than one entry elsewhere.
 
 use aya_ebpf::{
     macros::map,
-    maps::{Array, HashMap, Stack},
+    maps::{Array, HashMap, RingBuf, Stack},
 };
 use concprobe_common::{
-    block::{Block, CALL_NUMBERS, CallCount, DEFAULT_SLOTS, Ended, Losses},
+    block::{
+        Block, CALL_ROWS, CallCount, Control, DEFAULT_SLOTS, ENDED_NAMES, Ended, EndedKey, EndedNamed, KEPT,
+        Losses, Running,
+    },
     config::Config,
+    event::RING_BYTES,
     histogram::{Histogram, Kind},
+    lock_calls::FUNCTIONS,
+    site::{DEFAULT_SITES, PAIRS as PAIR_COUNT, Pair, Site, SiteKey},
 };
 
 /// `BPF_F_MMAPABLE` of `include/uapi/linux/bpf.h`.
@@ -20,8 +27,8 @@ pub static CONFIG: Config = Config::ABSENT;
 
 /// One field of [`CONFIG`]; the verifier knows its value and prunes what it excludes.
 macro_rules! config {
-    ($field:ident) => {
-        $crate::maps::constant(&$crate::maps::CONFIG.$field)
+    ($field:ident $([$index:expr])?) => {
+        $crate::maps::constant(&$crate::maps::CONFIG.$field $([$index])?)
     };
 }
 pub(crate) use config;
@@ -48,9 +55,9 @@ pub static HISTOGRAMS: Array<Histogram> = Array::with_max_entries(Kind::COUNT, M
 #[map]
 pub static LOSSES: Array<Losses> = Array::with_max_entries(1, MMAPABLE);
 
-// One entry per possible CPU and number: the user side sets the size.
+// One entry per possible CPU and row of calls: the user side sets the size.
 #[map]
-pub static CALLS: Array<CallCount> = Array::with_max_entries(CALL_NUMBERS, MMAPABLE);
+pub static CALLS: Array<CallCount> = Array::with_max_entries(CALL_ROWS, MMAPABLE);
 
 /// Slots that nobody uses. The user side fills it.
 #[map]
@@ -59,3 +66,37 @@ pub static FREE: Stack<u32> = Stack::with_max_entries(DEFAULT_SLOTS, 0);
 /// Host thread id → slot.
 #[map]
 pub static TASKS: HashMap<u32, u32> = HashMap::with_max_entries(DEFAULT_SLOTS, 0);
+
+// One entry per possible CPU: the user side sets the size.
+#[map]
+pub static RUNNING: Array<Running> = Array::with_max_entries(1, 0);
+
+/// A token for each ended thread that keeps its block. The user side fills it.
+#[map]
+pub static KEEP: Stack<u32> = Stack::with_max_entries(KEPT, 0);
+
+#[map]
+pub static CONTROL: Array<Control> = Array::with_max_entries(1, MMAPABLE);
+
+#[map]
+pub static ENDED_NAMED: HashMap<EndedKey, EndedNamed> = HashMap::with_max_entries(ENDED_NAMES, 0);
+
+#[map]
+pub static SITES: Array<Site> = Array::with_max_entries(DEFAULT_SITES, MMAPABLE);
+
+#[map]
+pub static SITE_INDEX: HashMap<SiteKey, u32> = HashMap::with_max_entries(DEFAULT_SITES, 0);
+
+/// Sites that nobody uses. The user side fills it.
+#[map]
+pub static FREE_SITES: Stack<u32> = Stack::with_max_entries(DEFAULT_SITES, 0);
+
+#[map]
+pub static PAIRS: HashMap<Pair, u32> = HashMap::with_max_entries(PAIR_COUNT, 0);
+
+#[map]
+pub static EVENTS: RingBuf = RingBuf::with_byte_size(RING_BYTES, 0);
+
+// One entry per possible CPU and function: the user side sets the size.
+#[map]
+pub static LOCK_CALLS: Array<u64> = Array::with_max_entries(FUNCTIONS.len() as u32, MMAPABLE);

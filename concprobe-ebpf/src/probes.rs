@@ -2,10 +2,13 @@
 //! (`*_classic`), and both only gather arguments for the same function.
 
 mod announce;
-mod context;
+pub mod context;
 mod end;
 mod exec;
+mod lock_call;
 mod newtask;
+mod rename;
 mod switch;
 mod syscall;
 mod wakeup;
+mod waking;

@@ -4,6 +4,7 @@ use aya_ebpf::helpers::bpf_get_smp_processor_id;
 use concprobe_common::{
     block::{Block, Counter, Loss},
     histogram::{self, Kind},
+    site::Spread,
     time,
 };
 
@@ -14,6 +15,62 @@ use crate::maps::{HISTOGRAMS, LOSSES};
 pub fn add(block: *mut Block, counter: Counter, amount: u64) {
     // SAFETY: `block` points into the BLOCKS map, and the slot is an enum variant.
     unsafe { (*block).counters[counter as usize] += amount };
+}
+
+/// Adds to a sum that several CPUs write.
+///
+/// # Safety
+/// `sum` must point into a map.
+#[inline(always)]
+pub unsafe fn add_shared(sum: *mut u64, amount: u64) {
+    #[cfg(target_arch = "bpf")]
+    // SAFETY: by the contract above.
+    unsafe {
+        core::arch::asm!("lock *(u64 *)({sum} + 0) += {amount}", sum = in(reg) sum, amount = in(reg) amount);
+    }
+    #[cfg(not(target_arch = "bpf"))]
+    // SAFETY: by the contract above; here it is only compiled.
+    unsafe {
+        *sum += amount;
+    }
+}
+
+/// Counts one in a bucket that several CPUs write.
+///
+/// # Safety
+/// `count` must point into a map.
+#[inline(always)]
+unsafe fn count_shared(count: *mut u32) {
+    #[cfg(target_arch = "bpf")]
+    // SAFETY: by the contract above.
+    unsafe {
+        core::arch::asm!("lock *(u32 *)({count} + 0) += {one}", count = in(reg) count, one = in(reg) 1u64);
+    }
+    #[cfg(not(target_arch = "bpf"))]
+    // SAFETY: by the contract above; here it is only compiled.
+    unsafe {
+        *count += 1;
+    }
+}
+
+/// Records a value in a spread that several CPUs write.
+///
+/// # Safety
+/// `spread` must point into a map.
+#[inline(always)]
+pub unsafe fn spread(spread: *mut Spread, value_ns: u64) {
+    let bucket = histogram::bucket(value_ns);
+    let bucket = if bucket < histogram::SPREAD_BUCKETS { bucket } else { histogram::SPREAD_BUCKETS - 1 };
+    // SAFETY: the bucket lies within the record, which lies in a map by the contract above.
+    unsafe {
+        count_shared(&raw mut (*spread).counts[bucket]);
+        if value_ns > (*spread).max {
+            (*spread).max = value_ns;
+        }
+        if u64::MAX - value_ns > (*spread).min_complement {
+            (*spread).min_complement = u64::MAX - value_ns;
+        }
+    }
 }
 
 /// Counts something that is missing from the result.

@@ -3,13 +3,15 @@
 
 use aya_ebpf::helpers::bpf_get_smp_processor_id;
 use concprobe_common::{
-    block::{Block, Counter, Loss, place},
+    block::{Block, Counter, EndedKey, EndedNamed, Loss, SHORT_LIFE_NS, keep, place},
     histogram::Kind,
 };
 
 use crate::{
-    maps::{BLOCKS, ENDED, FREE, TASKS},
-    record::{add, elapsed, interval, lose},
+    maps::{BLOCKS, CONTROL, ENDED, ENDED_NAMED, FREE, KEEP, RUNNING, TASKS, config},
+    probes::context::current_tid,
+    record::{add, add_shared, elapsed, interval, lose},
+    site, stack,
 };
 
 /// The slot of a tracked thread.
@@ -25,9 +27,53 @@ pub fn block_of(tid: u32) -> Option<*mut Block> {
     BLOCKS.get_ptr_mut(slot_of(tid)?)
 }
 
+/// The slot of the running thread. What the last switch on this CPU led to is remembered, which spares the
+/// look-up; a thread of another id than expected (some switches go unreported) is looked up.
+#[inline(always)]
+pub fn slot_of_current() -> Option<u32> {
+    let tid = current_tid();
+    // SAFETY: the helper has no preconditions.
+    match RUNNING.get(unsafe { bpf_get_smp_processor_id() }) {
+        Some(running) if running.tid == tid => running.slot.checked_sub(1),
+        _ => slot_of(tid),
+    }
+}
+
+/// The block of the running thread.
+#[inline(always)]
+pub fn current_block() -> Option<*mut Block> {
+    BLOCKS.get_ptr_mut(slot_of_current()?)
+}
+
+/// Remembers which thread this CPU runs.
+#[inline(always)]
+pub fn remember(tid: u32, slot: Option<u32>) {
+    // SAFETY: the helper has no preconditions.
+    if let Some(running) = RUNNING.get_ptr_mut(unsafe { bpf_get_smp_processor_id() }) {
+        // SAFETY: `running` points into the map and is this CPU's own.
+        unsafe {
+            (*running).tid = tid;
+            (*running).slot = match slot {
+                Some(slot) => slot + 1,
+                None => 0,
+            };
+        }
+    }
+}
+
+/// The user side has ended the look: nothing is taken on or summed any more.
+#[inline(always)]
+pub fn stopped() -> bool {
+    // SAFETY: the pointer is into the map.
+    CONTROL.get(0).is_some_and(|control| unsafe { core::ptr::read_volatile(&raw const control.stopped) } != 0)
+}
+
 /// Gives the thread a block; what is not named here is zero.
 #[inline(always)]
 pub fn track(tid: u32) -> Option<(u32, *mut Block)> {
+    if stopped() {
+        return None;
+    }
     let Ok(Some(slot)) = FREE.pop() else {
         lose(Loss::NoBlock);
         return None;
@@ -46,6 +92,12 @@ pub fn track(tid: u32) -> Option<(u32, *mut Block)> {
     Some((slot, block))
 }
 
+/// Tells an address space from all others: its process, and when it began.
+#[inline(always)]
+pub fn new_space(tgid: u32, now: u64) -> u64 {
+    u64::from(tgid) << 32 | (now >> 10) & 0xffff_ffff
+}
+
 /// The thread was switched in.
 #[inline(always)]
 pub fn switched_in(block: *mut Block, now: u64) {
@@ -59,16 +111,20 @@ pub fn switched_in(block: *mut Block, now: u64) {
             first_run(block, now);
         } else {
             match (*block).place {
-                place::RUNNABLE => {
+                place::RUNNABLE | place::UNSEEN => {
                     let waited = elapsed(since, now);
                     add(block, Counter::RunQueueNs, waited);
-                    if (*block).recording != 0 {
+                    if (*block).recording != 0 && config!(tracing) == 0 {
                         interval(Kind::RunQueue, waited);
                     }
+                    sleep_ended(block, waited);
                 }
                 place::BLOCKED => {
                     lose(Loss::MissedWakeup);
-                    add(block, Counter::BlockedNs, elapsed(since, now));
+                    let blocked = elapsed(since, now);
+                    add(block, Counter::BlockedNs, blocked);
+                    (*block).slept_ns = blocked;
+                    sleep_ended(block, 0);
                 }
                 place::RUNNING => {
                     lose(Loss::MissedSwitchOut);
@@ -85,6 +141,27 @@ pub fn switched_in(block: *mut Block, now: u64) {
         (*block).since_ns = now;
         (*block).kernel_since_ns = now;
         (*block).sequence += 1;
+    }
+}
+
+/// The thread runs again after a sleep: sums it at its site.
+#[inline(always)]
+fn sleep_ended(block: *mut Block, run_queue_ns: u64) {
+    if config!(tracing) == 0 {
+        return;
+    }
+    // SAFETY: see `switched_in`.
+    unsafe {
+        if (*block).site == 0 {
+            return;
+        }
+        site::slept((*block).site - 1, (*block).slept_ns, run_queue_ns);
+        if config!(stacks) != 0 && (*block).stack_id != 0 {
+            stack::sleep_ended((*block).stack_id, (*block).slept_ns, run_queue_ns);
+            (*block).stack_id = 0;
+        }
+        (*block).site = 0;
+        (*block).slept_ns = 0;
     }
 }
 
@@ -123,10 +200,19 @@ fn creator_of(block: *mut Block) -> Option<*mut Block> {
 #[inline(always)]
 pub fn runs(block: *mut Block, now: u64) {
     // SAFETY: see `switched_in`.
-    if unsafe { (*block).place } != place::RUNNING {
-        lose(Loss::MissedSwitchIn);
-        switched_in(block, now);
+    unsafe {
+        if (*block).place == place::RUNNING {
+            return;
+        }
+        if (*block).place == place::UNSEEN {
+            // It has been running since before the programs were on.
+            (*block).place = place::RUNNING;
+            (*block).site = 0;
+            return;
+        }
     }
+    lose(Loss::MissedSwitchIn);
+    switched_in(block, now);
 }
 
 /// The thread left its CPU.
@@ -150,14 +236,15 @@ pub fn switched_out(block: *mut Block, now: u64, to: u32) {
 pub fn woken(block: *mut Block, now: u64) {
     // SAFETY: see `switched_in`.
     unsafe {
-        if (*block).place != place::BLOCKED {
+        if (*block).place != place::BLOCKED && (*block).place != place::UNSEEN {
             return;
         }
         let blocked = elapsed((*block).since_ns, now);
         add(block, Counter::BlockedNs, blocked);
-        if (*block).recording != 0 {
+        if (*block).recording != 0 && config!(tracing) == 0 {
             interval(Kind::Blocked, blocked);
         }
+        (*block).slept_ns = blocked;
         (*block).place = place::RUNNABLE;
         (*block).since_ns = now;
     }
@@ -171,10 +258,19 @@ pub fn ended(tid: u32, slot: u32, block: *mut Block, now: u64) {
     unsafe {
         (*block).ended_ns = now;
         (*block).place = place::DEAD;
-        if (*block).keep != 0 {
+        if (*block).keep != keep::NOTHING || (config!(tracing) != 0 && stopped()) {
             return;
         }
-        if (*block).recording != 0 {
+        if config!(tracing) != 0 {
+            let life = elapsed((*block).started_ns, now);
+            interval(Kind::Life, life);
+            // The first thread of what is looked at has no tracked creator, and is always listed by itself.
+            let first = (*block).tid == (*block).tgid && (*block).parent == 0;
+            if first || life >= SHORT_LIFE_NS && matches!(KEEP.pop(), Ok(Some(_))) {
+                return;
+            }
+            fold_named(block, now);
+        } else if (*block).recording != 0 {
             fold(block, now);
         }
         (*block).tid = 0;
@@ -199,3 +295,55 @@ fn fold(block: *mut Block, now: u64) {
         (*sums).wall_ns += elapsed((*block).started_ns, now);
     }
 }
+
+/// Sums the thread with those of its process that ended under the same name.
+#[inline(always)]
+fn fold_named(block: *mut Block, now: u64) {
+    // SAFETY: see `switched_in`.
+    let key = unsafe { EndedKey { tgid: (*block).tgid, reserved: 0, name: (*block).name } };
+    let Some(sums) = row_of(&key) else {
+        lose(Loss::NoName);
+        return;
+    };
+    // SAFETY: `sums` points into the map; several CPUs may add at the same time. The plain words are written
+    // with the same values by all, or may be off by one thread.
+    unsafe {
+        let mut index = 0;
+        while index < Counter::COUNT {
+            let amount = (*block).counters[index];
+            if amount != 0 {
+                add_shared(&raw mut (*sums).counters[index], amount);
+            }
+            index += 1;
+        }
+        add_shared(&raw mut (*sums).threads, 1);
+        add_shared(&raw mut (*sums).wall_ns, elapsed((*block).started_ns, now));
+        (*sums).parent = (*block).parent;
+        if (*sums).first_started_ns == 0 {
+            (*sums).first_started_ns = (*block).started_ns;
+        }
+        (*sums).last_ended_ns = now;
+        if (*block).tid == (*block).tgid {
+            (*sums).leader = 1;
+        }
+    }
+}
+
+/// The row of that key, made if need be; the nameless one when there is no room.
+#[inline(always)]
+fn row_of(key: &EndedKey) -> Option<*mut EndedNamed> {
+    if let Some(row) = ENDED_NAMED.get_ptr_mut(key) {
+        return Some(row);
+    }
+    let _ = ENDED_NAMED.insert(key, EMPTY_ROW, NOEXIST);
+    if let Some(row) = ENDED_NAMED.get_ptr_mut(key) {
+        return Some(row);
+    }
+    lose(Loss::NoName);
+    ENDED_NAMED.get_ptr_mut(EndedKey { tgid: 0, reserved: 0, name: [0; 16] })
+}
+
+/// `BPF_NOEXIST` of `include/uapi/linux/bpf.h`.
+const NOEXIST: u64 = 1;
+
+static EMPTY_ROW: EndedNamed = EndedNamed::EMPTY;

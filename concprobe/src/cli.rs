@@ -1,6 +1,7 @@
 //! The command line: commands, exit status, and who writes to which stream.
 
 mod arguments;
+mod look;
 mod output;
 
 use std::process::ExitCode;
@@ -11,9 +12,11 @@ use clap::{ArgMatches, FromArgMatches as _};
 use crate::{
     doctor::{self, State},
     harness::crew,
-    observation::Observation,
+    observation::{self, Observation},
     plan::Plan,
-    report, reproduce, run, workload,
+    report, reproduce, run,
+    target::NotStarted,
+    trace, workload,
 };
 use output::Destination;
 
@@ -47,6 +50,8 @@ fn dispatch(matches: &ArgMatches, started_ns: u64) -> Result<u8> {
         Some(("doctor", options)) => examine(options.get_flag("json")),
         Some(("run", options)) => measure(options, started_ns),
         Some(("reproduce", options)) => reproduce_sets(options),
+        Some(("trace", options)) => look_at(&look::TraceOptions::from_arg_matches(options)?.resolve()?),
+        Some(("attach", options)) => look_at(&look::AttachOptions::from_arg_matches(options)?.resolve()),
         Some((run::process::COMMAND, options)) => serve(options),
         _ => unreachable!("clap demands one of the commands"),
     }
@@ -204,6 +209,49 @@ fn reproduce_sets(options: &ArgMatches) -> Result<u8> {
         None if reproduction.refuted() => DOUBTFUL,
         None => DONE,
     })
+}
+
+fn look_at(plan: &trace::Plan) -> Result<u8> {
+    let destination = plan.output.as_deref().map(Destination::prepare).transpose()?;
+    let runtime = run::runtime()?;
+    let outcome = runtime.block_on(trace::trace(plan));
+    runtime.shutdown_background();
+    let seen = match outcome {
+        Ok(seen) => seen,
+        Err(error) => {
+            if let Some(destination) = destination {
+                destination.abandon();
+            }
+            // The command's own fault is not one of privileges.
+            if let Some(not_started) = error.downcast_ref::<NotStarted>() {
+                let status = u8::try_from(not_started.shell_status()).unwrap_or(FAILED);
+                output::complain(&error);
+                return Ok(status);
+            }
+            return Err(run::explain(error, &output::arguments()));
+        }
+    };
+    let json = (plan.json || destination.is_some()).then(|| report::json(&seen)).transpose()?;
+    let screen = (!plan.json).then(|| report::trace(&seen, output::style(plan.verbose)));
+    let delivered = hand_over(screen.as_deref(), json.as_deref(), destination)?;
+    let in_order = seen.lost == 0 && seen.self_check.passed;
+    Ok(match seen.exit {
+        Some(exit) if exit.status != Some(0) => exit_status(exit),
+        _ if delivered != DONE => delivered,
+        None if seen.command.is_none()
+            && seen.interrupted_by.is_some_and(|signal| signal != libc::SIGINT) =>
+        {
+            u8::try_from(128 + seen.interrupted_by.unwrap_or(0)).unwrap_or(DOUBTFUL)
+        }
+        _ if in_order => DONE,
+        _ => DOUBTFUL,
+    })
+}
+
+/// As a shell says it.
+fn exit_status(exit: observation::trace::Exit) -> u8 {
+    let status = exit.status.or(exit.signal.map(|signal| 128 + signal)).unwrap_or(1);
+    u8::try_from(status).unwrap_or(u8::MAX)
 }
 
 /// Prints the screen, or without one the JSON, first, and saves the JSON then, so that a full disk does not

@@ -1,7 +1,10 @@
 //! From histograms to the figures that a report shows.
 
 use anyhow::Result;
-use concprobe_common::histogram::{self, Histogram};
+use concprobe_common::{
+    histogram::{self, Histogram},
+    site::Spread,
+};
 
 use crate::{
     harness::tally::{self, Tally},
@@ -39,6 +42,47 @@ pub fn of_kernel(kernel: &Histogram) -> Latencies {
     latencies.count = filled.len();
     latencies.sum_ns = kernel.sum;
     latencies.histogram = tally::encode(&filled).ok();
+    latencies
+}
+
+/// Figures of the values that were recorded at a site; `sum_ns` is their exact sum.
+pub fn of_spread(spread: &Spread, sum_ns: u64) -> Latencies {
+    let mut filled = tally::empty_histogram();
+    let mut greatest = 0;
+    for (bucket, count) in spread.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let middle = histogram::lower_bound(bucket).midpoint(histogram::upper_bound(bucket));
+        filled.saturating_record_n(middle, u64::from(*count));
+        greatest = histogram::lower_bound(bucket);
+    }
+    if filled.is_empty() {
+        return Latencies::default();
+    }
+    // Two CPUs that record at the same moment may leave the lesser maximum: the buckets know better.
+    let mut latencies = percentiles(&filled, u64::MAX - spread.min_complement, spread.max.max(greatest));
+    latencies.count = filled.len();
+    latencies.sum_ns = sum_ns;
+    latencies.histogram = tally::encode(&filled).ok();
+    latencies
+}
+
+/// Both together.
+pub fn merged(left: &Latencies, right: &Latencies) -> Latencies {
+    if left.count == 0 || right.count == 0 {
+        return if left.count == 0 { right.clone() } else { left.clone() };
+    }
+    let decoded =
+        |latencies: &Latencies| latencies.histogram.as_deref().and_then(|text| tally::decode(text).ok());
+    let mut both = tally::empty_histogram();
+    for histogram in [decoded(left), decoded(right)].into_iter().flatten() {
+        // Histograms of this program all have the same range.
+        let _ = both.add(&histogram);
+    }
+    let min = left.min_ns.min(right.min_ns).unwrap_or(0);
+    let max = left.max_ns.max(right.max_ns).unwrap_or(0);
+    let mut latencies = percentiles(&both, min, max);
+    latencies.count = left.count + right.count;
+    latencies.sum_ns = left.sum_ns + right.sum_ns;
+    latencies.histogram = tally::encode(&both).ok();
     latencies
 }
 

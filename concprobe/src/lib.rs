@@ -2,10 +2,12 @@
 //! creation of a thread, with evidence from the kernel. The library is what the program consists of; it
 //! has no stable interface of its own.
 
+pub mod call_names;
 pub mod cli;
 pub mod diagnose;
 pub mod doctor;
 pub mod environment;
+pub mod figures;
 pub mod harness;
 pub mod latencies;
 pub mod observation;
@@ -16,5 +18,6 @@ pub mod reproduce;
 pub mod run;
 pub mod stack;
 pub mod target;
+pub mod trace;
 pub mod units;
 pub mod workload;

@@ -2,6 +2,8 @@
 //! Times are integer nanoseconds in keys that end in `_ns`; what was not measured is `null`, with its
 //! reason under `unavailable`.
 
+pub mod trace;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -290,10 +292,16 @@ pub struct Intervals {
 }
 
 /// Calls of one number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
+    /// Its name, or `nr N` for one that the table does not have.
+    #[serde(default)]
+    pub name: String,
     /// Number of the system call.
     pub number: u32,
+    /// It is one of the 32-bit table of a 64-bit kernel.
+    #[serde(default)]
+    pub compat: bool,
     /// Calls that returned.
     pub calls: u64,
     /// Of these, errors.

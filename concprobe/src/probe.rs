@@ -10,4 +10,4 @@ mod session;
 pub use catalogue::{Set, Way};
 pub use cost::Cost;
 pub use memory::Records;
-pub use session::{Options, Session};
+pub use session::{Events, Options, Session, Tracing};

@@ -6,9 +6,11 @@ mod plot;
 mod reproduction;
 mod sweep;
 mod text;
+mod trace;
 
 pub use json::json;
 pub use list::{list, list_markdown};
 pub use reproduction::reproduction;
 pub use sweep::sweep;
 pub use text::{Style, text};
+pub use trace::trace;

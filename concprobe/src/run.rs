@@ -20,6 +20,7 @@ use crate::{
     plan::Plan,
     probe::{Cost, Options, Session, Set},
 };
+pub use conversation::peak_bytes;
 use conversation::{Conversation, Trouble};
 
 /// How long to wait for ended threads' last switch, which comes after their join.
@@ -91,6 +92,7 @@ fn load(plan: &Plan) -> Result<Session> {
         count_by_number: plan.count_by_number,
         debug_messages: plan.verbose >= 2,
         tracefs: tracefs::find(),
+        tracing: None,
     })
 }
 

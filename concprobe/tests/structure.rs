@@ -25,9 +25,10 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("environment", &["aya", "tokio", "crate::probe", "crate::run", "crate::report", "crate::harness"]),
     ("doctor", &["aya", "tokio", "crate::probe", "crate::run", "crate::report", "crate::harness"]),
     ("plan", &["aya", "tokio", "crate::run", "crate::report", "crate::cli"]),
+    ("trace", &["aya", "crate::cli", "crate::report", "crate::workload"]),
+    ("figures", &["aya", "tokio", "crate::run", "crate::report"]),
     ("run", &["aya", "crate::cli", "crate::report"]),
     ("reproduce", &["aya", "tokio", "crate::probe", "crate::report", "crate::cli"]),
-    ("units", &["crate::"]),
     (
         "stack",
         &["aya", "tokio", "crate::run", "crate::report", "crate::cli", "crate::workload", "crate::harness"],
@@ -45,6 +46,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
         ],
     ),
     ("units", &["crate::"]),
+    ("call_names", &["crate::"]),
     ("latencies", &["aya", "crate::run", "crate::report", "crate::probe"]),
 ];
 
@@ -65,8 +67,12 @@ fn code(path: &Path) -> String {
 fn files(module: &str) -> Vec<std::path::PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = vec![source.join(format!("{module}.rs"))];
-    if let Ok(folder) = fs::read_dir(source.join(module)) {
-        files.extend(folder.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some()));
+    let mut folders = vec![source.join(module)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { folders.push(path) } else { files.push(path) }
+        }
     }
     files
 }

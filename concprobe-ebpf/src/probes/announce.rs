@@ -11,7 +11,7 @@ use aya_ebpf::{
     programs::{BtfTracePointContext, TracePointContext},
 };
 use aya_log_ebpf::debug;
-use concprobe_common::block::place;
+use concprobe_common::block::{keep, place};
 
 use crate::{
     maps::{BLOCKS, config},
@@ -57,17 +57,21 @@ fn announced(context: &impl EbpfContext, session: u64, cookie: u64) {
         None => thread::track(tid).map(|(_, block)| block),
     };
     let Some(block) = block else { return };
+    thread::remember(tid, thread::slot_of(tid));
     debug!(context, "thread {} announced itself as {}", tid, cookie);
     // SAFETY: `block` points into the map and is the running thread's.
     unsafe {
         let now = bpf_ktime_get_ns();
         (*block).tgid = current_tgid();
-        (*block).keep = 1;
+        (*block).keep = keep::FOR_READER;
         if (*block).place != place::RUNNING {
             (*block).place = place::RUNNING;
             (*block).started_ns = now;
             (*block).since_ns = now;
             (*block).cpu = bpf_get_smp_processor_id();
+        }
+        if config!(tracing) != 0 {
+            (*block).keep = keep::UNTIL_EXEC;
         }
         (*block).cookie = cookie;
     }

@@ -7,6 +7,8 @@ use aya_ebpf::{
     programs::TracePointContext,
 };
 
+use concprobe_common::{config::ABSENT, futex, site::NO_CALL};
+
 use crate::maps::config;
 
 /// Reads a field of a kernel structure to which the verifier knows the type (a BTF pointer).
@@ -42,18 +44,86 @@ pub fn current_tgid() -> u32 {
     (bpf_get_current_pid_tgid() >> 32) as u32
 }
 
-/// The system call that the running thread is in, and its first two arguments, from its saved registers.
-/// Outside a system call the number is whatever the exception left there. Needs `has_task_pt_regs`.
+/// A system call of the running thread.
+pub struct Call {
+    /// Its number, or [`NO_CALL`].
+    pub number: u32,
+    /// It is one of the 32-bit table.
+    pub compat: bool,
+    /// What it is of the futex family, if anything.
+    pub futex: Option<futex::Operation>,
+    /// Its first arguments.
+    pub arguments: [u64; 4],
+}
+
+impl Call {
+    /// A call of this number and arguments.
+    #[inline(always)]
+    pub fn new(number: u32, compat: bool, arguments: [u64; 4]) -> Self {
+        let op = arguments[1] as u32;
+        let futex = if compat {
+            futex::of_compat_call(number, op)
+        } else {
+            futex::of_call(number, config!(nr_futex), op)
+        };
+        Self { number, compat, futex, arguments }
+    }
+
+    /// The call with these registers.
+    ///
+    /// # Safety
+    /// `regs` must be a `pt_regs` of which the verifier knows.
+    #[inline(always)]
+    pub unsafe fn of_registers(number: u32, regs: *const c_void) -> Self {
+        let compat = is_compat();
+        // SAFETY: by the contract above, and the offsets are those of this architecture.
+        let arguments = unsafe {
+            if compat {
+                [
+                    field::<u64>(regs, config!(regs_compat_arg0)) & 0xffff_ffff,
+                    field::<u64>(regs, config!(regs_compat_arg1)),
+                    field::<u64>(regs, config!(regs_compat_arg2)),
+                    field::<u64>(regs, config!(regs_compat_arg3)) & 0xffff_ffff,
+                ]
+            } else {
+                [
+                    field(regs, config!(regs_arg0)),
+                    field(regs, config!(regs_arg1)),
+                    field(regs, config!(regs_arg2)),
+                    field(regs, config!(regs_arg3)),
+                ]
+            }
+        };
+        Self::new(number, compat, arguments)
+    }
+
+    /// The call that the running thread is in, from its saved registers. Needs `has_task_pt_regs`.
+    #[inline(always)]
+    pub fn saved() -> Self {
+        // SAFETY: the helpers have no preconditions, and the offsets are those of this architecture.
+        unsafe {
+            let regs = bpf_task_pt_regs(bpf_get_current_task_btf()) as *const c_void;
+            let number = field::<u64>(regs, config!(regs_nr));
+            if number.cast_signed() < 0 {
+                return Self { number: NO_CALL, compat: false, futex: None, arguments: [0; 4] };
+            }
+            Self::of_registers(number as u32, regs)
+        }
+    }
+}
+
+/// `TS_COMPAT` of `arch/x86/include/asm/thread_info.h`.
+const TS_COMPAT: u32 = 2;
+
+/// Whether the running thread is in a call of the 32-bit table.
 #[inline(always)]
-pub fn saved_call() -> (u32, u64, u64) {
-    // SAFETY: the helpers have no preconditions, and the offsets are those of this architecture.
+pub fn is_compat() -> bool {
+    if config!(task_status) == ABSENT {
+        return false;
+    }
+    // SAFETY: the helper has no preconditions, and the offset comes from this kernel's BTF.
     unsafe {
-        let task = bpf_get_current_task_btf();
-        let regs = bpf_task_pt_regs(task) as *const c_void;
-        (
-            field::<u32>(regs, config!(regs_nr)),
-            field::<u64>(regs, config!(regs_arg0)),
-            field::<u64>(regs, config!(regs_arg1)),
-        )
+        let task = bpf_get_current_task_btf() as *const c_void;
+        field::<u32>(task, config!(task_status)) & TS_COMPAT != 0
     }
 }

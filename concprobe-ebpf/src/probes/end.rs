@@ -2,14 +2,14 @@
 //! switch, where the sums are closed. Depth: *switches*. Linux 5.10.
 
 use aya_ebpf::{
-    helpers::generated::bpf_ktime_get_ns,
+    helpers::{bpf_get_current_comm, generated::bpf_ktime_get_ns},
     macros::{btf_tracepoint, tracepoint},
     programs::{BtfTracePointContext, TracePointContext},
 };
 use concprobe_common::block::Counter;
 
 use crate::{
-    probes::context::current_tid,
+    maps::config,
     record::{add, elapsed},
     thread,
 };
@@ -29,9 +29,13 @@ pub fn end_classic(_context: TracePointContext) -> u32 {
 /// Runs in the thread that exits.
 #[inline(always)]
 fn exits() {
-    if let Some(block) = thread::block_of(current_tid()) {
+    if let Some(block) = thread::current_block() {
         // SAFETY: `block` points into the map and is the running thread's; the helper has no preconditions.
         let (started, now) = unsafe { ((*block).started_ns, bpf_ktime_get_ns()) };
         add(block, Counter::LifeNs, elapsed(started, now));
+        if config!(tracing) != 0 {
+            // SAFETY: as above.
+            unsafe { (*block).name = bpf_get_current_comm().unwrap_or_default() };
+        }
     }
 }

@@ -5,18 +5,18 @@ use core::ffi::c_void;
 
 use aya_ebpf::{
     EbpfContext,
-    helpers::generated::bpf_ktime_get_ns,
+    helpers::{bpf_get_current_comm, bpf_get_smp_processor_id, generated::bpf_ktime_get_ns},
     macros::{btf_tracepoint, tracepoint},
     programs::{BtfTracePointContext, TracePointContext},
 };
 use aya_log_ebpf::debug;
-use concprobe_common::block::Loss;
+use concprobe_common::block::{Block, Loss, keep, place};
 
 use crate::{
     maps::{BLOCKS, TASKS, config},
     probes::context::{field, record},
     record::lose,
-    thread,
+    site, thread,
 };
 
 #[btf_tracepoint(function = "sched_process_exec")]
@@ -38,10 +38,42 @@ pub fn exec_classic(context: TracePointContext) -> u32 {
     0
 }
 
+/// The command that was held begins: from here on everything counts, and nothing before.
+#[inline(always)]
+fn begin(block: *mut Block, now: u64) {
+    // SAFETY: `block` points into the map and is the running thread's; the helpers have no preconditions.
+    unsafe {
+        let (tid, tgid) = ((*block).tid, (*block).tgid);
+        *block = Block::EMPTY;
+        (*block).tid = tid;
+        (*block).tgid = tgid;
+        (*block).place = place::RUNNING;
+        (*block).started_ns = now;
+        (*block).since_ns = now;
+        (*block).kernel_since_ns = now;
+        (*block).cpu = bpf_get_smp_processor_id();
+        (*block).recording = 1;
+        (*block).name = bpf_get_current_comm().unwrap_or_default();
+    }
+}
+
 /// A thread that is not the leader and executes takes the leader's id: its record moves there, and the
 /// leader's, whose end was not seen under its own id, is closed.
 #[inline(always)]
 fn executed(context: &impl EbpfContext, tid: u32, old_tid: u32) {
+    if config!(tracing) != 0
+        && let Some(block) = thread::block_of(old_tid)
+    {
+        // SAFETY: `block` points into the map and is the running thread's; the helper has no preconditions.
+        unsafe {
+            let now = bpf_ktime_get_ns();
+            if (*block).keep == keep::UNTIL_EXEC {
+                begin(block, now);
+            }
+            (*block).space = thread::new_space((*block).tgid, now);
+        }
+        site::forget(block);
+    }
     if tid == old_tid {
         return;
     }
@@ -53,6 +85,7 @@ fn executed(context: &impl EbpfContext, tid: u32, old_tid: u32) {
         // SAFETY: the helper has no preconditions.
         thread::ended(tid, leader_slot, leader, unsafe { bpf_ktime_get_ns() });
     }
+    thread::remember(tid, Some(slot));
     let _ = TASKS.remove(old_tid);
     if TASKS.insert(tid, slot, 0).is_err() {
         lose(Loss::TableFull);

@@ -6,18 +6,21 @@ use core::ffi::c_void;
 
 use aya_ebpf::{
     EbpfContext,
-    helpers::generated::bpf_ktime_get_ns,
+    helpers::{bpf_get_current_comm, generated::bpf_ktime_get_ns},
     macros::{btf_tracepoint, tracepoint},
     programs::{BtfTracePointContext, TracePointContext},
 };
 use aya_log_ebpf::debug;
-use concprobe_common::block::{Block, Counter, place};
+use concprobe_common::{
+    block::{Block, Counter, place},
+    event,
+};
 
 use crate::{
     maps::{BLOCKS, config},
     probes::context::{current_tid, field, record},
     record::add,
-    thread,
+    stack, thread,
 };
 
 /// `CLONE_THREAD` of `include/uapi/linux/sched.h`.
@@ -44,14 +47,56 @@ pub fn newtask_classic(context: TracePointContext) -> u32 {
 
 #[inline(always)]
 fn created(context: &impl EbpfContext, child: u32, flags: u64) {
+    let Some(slot) = thread::slot_of_current() else { return };
     let creator_tid = current_tid();
-    let Some(slot) = thread::slot_of(creator_tid) else { return };
     let Some(creator) = BLOCKS.get_ptr_mut(slot) else { return };
     let kind = if flags & CLONE_THREAD != 0 { Counter::ThreadsCreated } else { Counter::ProcessesCreated };
     add(creator, kind, 1);
     debug!(context, "thread {} created {} (clone flags {:x})", creator_tid, child, flags);
+    if config!(follow) == 0 && flags & CLONE_THREAD == 0 {
+        return;
+    }
     if let Some((_, block)) = thread::track(child) {
         inherit(block, creator, slot, creator_tid);
+        if config!(tracing) != 0 {
+            settle(block, creator, child, flags);
+        }
+    }
+    if config!(stacks) != 0 {
+        copy_stack(slot, creator);
+    }
+}
+
+/// Gives the child its process, address space and name.
+#[inline(always)]
+fn settle(block: *mut Block, creator: *mut Block, child: u32, flags: u64) {
+    // SAFETY: both point into the map; the child has not run, the creator is the running thread.
+    unsafe {
+        if flags & CLONE_THREAD != 0 {
+            (*block).tgid = (*creator).tgid;
+            (*block).space = (*creator).space;
+            (*block).parent = (*creator).parent;
+        } else {
+            (*block).tgid = child;
+            (*block).space = thread::new_space(child, (*block).since_ns);
+            (*block).parent = (*creator).tgid;
+        }
+        (*block).name = bpf_get_current_comm().unwrap_or_default();
+    }
+}
+
+/// Copies the stack of every creation at first, then ever rarer.
+#[inline(always)]
+fn copy_stack(slot: u32, creator: *mut Block) {
+    // SAFETY: `creator` points into the map and is the running thread's; the helper has no preconditions.
+    unsafe {
+        let before = (*creator).creations;
+        (*creator).creations = before.saturating_add(1);
+        let weight = stack::chosen(before);
+        if weight != 0 {
+            let id = u64::from(slot) << 32 | u64::from(before);
+            stack::copy(event::kind::CREATOR, id, 0, weight, bpf_ktime_get_ns());
+        }
     }
 }
 

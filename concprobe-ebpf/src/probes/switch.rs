@@ -1,4 +1,4 @@
-//! Hook: `sched_switch`. Feeds: switches, on-CPU, run-queue, the sleep inside a futex wait, the end.
+//! Hook: `sched_switch`. Feeds: switches, on-CPU, run-queue, where threads sleep, the end.
 //! Depth: *switches*. Linux 5.10 (what a thread sleeps in: 5.15, for `bpf_task_pt_regs`).
 
 use core::ffi::c_void;
@@ -9,16 +9,17 @@ use aya_ebpf::{
     programs::{BtfTracePointContext, TracePointContext},
 };
 use concprobe_common::{
-    block::{Block, Counter, place},
-    futex,
+    block::{Block, Counter, keep, place},
+    event,
+    site::{COMPAT, SiteSum},
     task_state::{self, Departure},
 };
 
 use crate::{
     maps::{BLOCKS, config},
-    probes::context::{current_tgid, field, record, saved_call},
+    probes::context::{Call, current_tgid, field, record},
     record::add,
-    thread,
+    site, stack, thread,
 };
 
 #[btf_tracepoint(function = "sched_switch")]
@@ -56,8 +57,9 @@ pub fn switch_classic(context: TracePointContext) -> u32 {
 #[inline(always)]
 fn switched(previous_tid: u32, next_tid: u32, departure: Departure) {
     // The idle task of every CPU is number 0: it is no thread, and shares one number.
-    let previous = if previous_tid == 0 { None } else { thread::slot_of(previous_tid) };
-    let next = if next_tid == 0 { None } else { thread::block_of(next_tid) };
+    let previous = if previous_tid == 0 { None } else { thread::slot_of_current() };
+    let next = if next_tid == 0 { None } else { thread::slot_of(next_tid) };
+    thread::remember(next_tid, next);
     if previous.is_none() && next.is_none() {
         return;
     }
@@ -68,7 +70,9 @@ fn switched(previous_tid: u32, next_tid: u32, departure: Departure) {
     {
         departed(previous_tid, slot, block, departure, now);
     }
-    if let Some(block) = next {
+    if let Some(slot) = next
+        && let Some(block) = BLOCKS.get_ptr_mut(slot)
+    {
         thread::switched_in(block, now);
     }
 }
@@ -83,7 +87,9 @@ fn departed(tid: u32, slot: u32, block: *mut Block, departure: Departure, now: u
         Departure::Slept => {
             thread::switched_out(block, now, place::BLOCKED);
             add(block, Counter::Voluntary, 1);
-            if sleeps_in_futex_wait(block) {
+            if config!(tracing) != 0 {
+                sleeps_somewhere(slot, block, now);
+            } else if sleeps_in_futex_wait(block) {
                 add(block, Counter::FutexWaitSlept, 1);
             }
         }
@@ -111,6 +117,55 @@ fn sleeps_in_futex_wait(block: *mut Block) -> bool {
     if config!(has_task_pt_regs) == 0 {
         return false;
     }
-    let (nr, _, op) = saved_call();
-    matches!(futex::of_call(nr, config!(nr_futex), op as u32), Some(operation) if operation.is_wait())
+    matches!(Call::saved().futex, Some(operation) if operation.is_wait())
+}
+
+/// Finds the site of a sleep that begins, and copies the stack of a few.
+#[inline(always)]
+fn sleeps_somewhere(slot: u32, block: *mut Block, now: u64) {
+    // SAFETY: `block` points into the map and is this thread's.
+    if unsafe { (*block).keep } == keep::UNTIL_EXEC {
+        return;
+    }
+    let call = if config!(has_task_pt_regs) != 0 {
+        Call::saved()
+    } else {
+        // SAFETY: `block` points into the map and is this thread's.
+        unsafe {
+            match (*block).call {
+                0 => return,
+                call => Call::new((call - 1) & !COMPAT, (call - 1) & COMPAT != 0, (*block).call_arguments),
+            }
+        }
+    };
+    // SAFETY: `block` points into the map and is this thread's; `known` is a part of it.
+    unsafe {
+        let first = (*block).call == 0 || (*block).slept_in_call == 0;
+        (*block).slept_in_call = 1;
+        // A sleep that a signal or a stop broke off goes on where it was.
+        if call.number == config!(nr_restart) && (*block).last_site != 0 {
+            (*block).site = (*block).last_site;
+            return;
+        }
+        if first && matches!(call.futex, Some(operation) if operation.is_wait()) {
+            add(block, Counter::FutexWaitSlept, 1);
+        }
+        let (site, known) = site::of_call(block, &call);
+        (*block).site = site;
+        (*block).last_site = site;
+        if site::is_limited(&call) {
+            site::add(site - 1, SiteSum::Limited, 1);
+        }
+        let before = (*known).sleeps;
+        (*known).sleeps = before.saturating_add(1);
+        if config!(stacks) != 0 {
+            let weight = stack::chosen(before);
+            if weight != 0 {
+                let id =
+                    u64::from(slot) << 32 | ((*block).counters[Counter::Voluntary as usize] & 0xffff_ffff);
+                (*block).stack_id = id;
+                stack::copy(event::kind::SLEEPER, id, site - 1, weight, now);
+            }
+        }
+    }
 }

@@ -9,40 +9,46 @@ use aya_ebpf::{
     programs::{BtfTracePointContext, TracePointContext},
 };
 use concprobe_common::{
-    block::{Block, CALL_NUMBERS, Counter, Loss},
+    block::{self, Block, CALL_ROWS, Counter, Loss},
+    config::POLLS,
     futex::{self, WaitEnd},
+    site::{COMPAT, SiteSum},
 };
 
 use crate::{
     maps::{CALLS, config},
-    probes::context::{current_tid, field, record, saved_call},
+    probes::context::{Call, is_compat, record},
     record::{add, lose},
-    thread,
+    site, thread,
 };
+
+/// `-EAGAIN`, as a call returns it.
+const EAGAIN: i64 = -11;
 
 #[btf_tracepoint(function = "sys_enter")]
 pub fn enter_btf(context: BtfTracePointContext) -> i32 {
-    let Some(block) = thread::block_of(current_tid()) else { return 0 };
+    let Some(block) = thread::current_block() else { return 0 };
     let regs: *const c_void = context.arg(0);
     let nr: u64 = context.arg(1);
-    // SAFETY: the `pt_regs` of this call, and the offset is that of this architecture.
-    entered(block, nr as u32, unsafe { field::<u64>(regs, config!(regs_arg1)) } as u32);
+    // SAFETY: the `pt_regs` of this call.
+    entered(block, &unsafe { Call::of_registers(nr as u32, regs) });
     0
 }
 
 #[tracepoint]
 pub fn enter_classic(context: TracePointContext) -> u32 {
-    let Some(block) = thread::block_of(current_tid()) else { return 0 };
+    let Some(block) = thread::current_block() else { return 0 };
     // SAFETY: the offsets come from the tracepoint's format; `args` is an array of words.
-    let (nr, op) = unsafe {
-        (record::<u32>(&context, config!(enter_id)), record::<u64>(&context, config!(enter_args) + 8))
+    let (nr, arguments) = unsafe {
+        let argument = |index: u32| record::<u64>(&context, config!(enter_args) + 8 * index);
+        (record::<u32>(&context, config!(enter_id)), [argument(0), argument(1), argument(2), argument(3)])
     };
-    entered(block, nr, op as u32);
+    entered(block, &Call::new(nr, is_compat(), arguments));
     0
 }
 
 #[inline(always)]
-fn entered(block: *mut Block, nr: u32, op: u32) {
+fn entered(block: *mut Block, call: &Call) {
     // SAFETY: the helper has no preconditions; `block` points into the map and is the running thread's.
     unsafe {
         let sequence = (*block).sequence;
@@ -59,24 +65,27 @@ fn entered(block: *mut Block, nr: u32, op: u32) {
             (*block).kernel_since_ns = bpf_ktime_get_ns();
         }
     }
-    count_entry(block, nr, op);
+    count_entry(block, call);
 }
 
-/// Counts a call of this number; `op` is its second argument, which tells futex operations apart.
+/// Counts a call.
 #[inline(always)]
-fn count_entry(block: *mut Block, nr: u32, op: u32) {
+fn count_entry(block: *mut Block, call: &Call) {
     add(block, Counter::Syscalls, 1);
-    let operation = futex::of_call(nr, config!(nr_futex), op);
-    let waits = matches!(operation, Some(operation) if operation.is_wait());
+    let waits = matches!(call.futex, Some(operation) if operation.is_wait());
     // SAFETY: `block` points into the map and is the running thread's.
     unsafe {
-        (*block).call = nr.wrapping_add(1);
+        (*block).call = (call.number | if call.compat { COMPAT } else { 0 }).wrapping_add(1);
         (*block).futex_wait = waits as u32;
+        (*block).call_arguments = call.arguments;
     }
     if waits {
         add(block, Counter::FutexWaits, 1);
-    } else if matches!(operation, Some(operation) if operation.is_wake()) {
+    } else if matches!(call.futex, Some(operation) if operation.is_wake()) {
         add(block, Counter::FutexWakes, 1);
+    }
+    if config!(tracing) != 0 {
+        site::called(block, call);
     }
 }
 
@@ -93,14 +102,14 @@ fn exit_missed(block: *mut Block) {
 
 #[btf_tracepoint(function = "sys_exit")]
 pub fn exit_btf(context: BtfTracePointContext) -> i32 {
-    let Some(block) = thread::block_of(current_tid()) else { return 0 };
+    let Some(block) = thread::current_block() else { return 0 };
     returned(block, context.arg::<u64>(1).cast_signed());
     0
 }
 
 #[tracepoint]
 pub fn exit_classic(context: TracePointContext) -> u32 {
-    let Some(block) = thread::block_of(current_tid()) else { return 0 };
+    let Some(block) = thread::current_block() else { return 0 };
     // SAFETY: the offset comes from the tracepoint's format.
     returned(block, unsafe { record::<i64>(&context, config!(exit_ret)) });
     0
@@ -116,26 +125,60 @@ fn returned(block: *mut Block, value: i64) {
         return;
     }
     // SAFETY: as above.
-    let (call, futex_wait) = unsafe {
+    let (call, futex_wait, call_site) = unsafe {
         // If the program was preempted after it read the clock, the switch has taken care of the time.
         add(block, Counter::KernelNs, now.saturating_sub((*block).kernel_since_ns));
-        let call = ((*block).call, (*block).futex_wait);
+        let call = ((*block).call, (*block).futex_wait, (*block).call_site);
         (*block).call = 0;
         (*block).futex_wait = 0;
+        (*block).call_site = 0;
         call
     };
     if futex_wait != 0 {
-        match futex::wait_end(value) {
-            WaitEnd::Again => add(block, Counter::FutexWaitAgain, 1),
-            WaitEnd::TimedOut => add(block, Counter::FutexWaitTimedOut, 1),
-            WaitEnd::Interrupted => add(block, Counter::FutexWaitInterrupted, 1),
-            WaitEnd::Woken | WaitEnd::Failed => {}
+        let (counter, sum) = match futex::wait_end(value) {
+            WaitEnd::Again => (Some(Counter::FutexWaitAgain), SiteSum::Again),
+            WaitEnd::TimedOut => (Some(Counter::FutexWaitTimedOut), SiteSum::TimedOut),
+            WaitEnd::Interrupted => (Some(Counter::FutexWaitInterrupted), SiteSum::Interrupted),
+            WaitEnd::Woken | WaitEnd::Failed => (None, SiteSum::Again),
+        };
+        if let Some(counter) = counter {
+            add(block, counter, 1);
+            if config!(tracing) != 0 && call_site != 0 {
+                site::add(call_site - 1, sum, 1);
+            }
         }
+    }
+    if config!(tracing) != 0 {
+        count_vain(block, call - 1, value);
     }
     // SAFETY: as above.
     if config!(count_by_number) != 0 && unsafe { (*block).recording } != 0 {
         count_by_number(call - 1, value);
     }
+}
+
+/// Counts what a program that polls does by the thousand.
+#[inline(always)]
+fn count_vain(block: *mut Block, nr: u32, value: i64) {
+    // SAFETY: `block` points into the map and is the running thread's.
+    let slept = unsafe { (*block).slept_in_call } != 0;
+    if value == EAGAIN {
+        add(block, Counter::CallsAgain, 1);
+    } else if value == 0 && !slept && is_poll(nr) {
+        add(block, Counter::EmptyPolls, 1);
+    }
+}
+
+#[inline(always)]
+fn is_poll(nr: u32) -> bool {
+    let mut index = 0;
+    while index < POLLS {
+        if nr == config!(polls[index]) {
+            return true;
+        }
+        index += 1;
+    }
+    false
 }
 
 /// A return without an entry. That of a new thread is its creator's clone, and one of a call that was
@@ -154,8 +197,7 @@ fn entry_missed(block: *mut Block) -> bool {
         lose(Loss::MissedCallEntry);
         (*block).kernel_since_ns = bpf_ktime_get_ns();
     }
-    let (nr, _, op) = saved_call();
-    count_entry(block, nr, op as u32);
+    count_entry(block, &Call::saved());
     true
 }
 
@@ -163,14 +205,14 @@ fn entry_missed(block: *mut Block) -> bool {
 fn count_by_number(nr: u32, value: i64) {
     // SAFETY: the helper has no preconditions.
     let cpu = unsafe { bpf_get_smp_processor_id() };
-    let nr = if nr < CALL_NUMBERS { nr } else { CALL_NUMBERS - 1 };
-    let Some(count) = CALLS.get_ptr_mut(cpu * CALL_NUMBERS + nr) else { return };
+    let row = block::call_row(nr & !COMPAT, nr & COMPAT != 0);
+    let Some(count) = CALLS.get_ptr_mut(cpu * CALL_ROWS + row) else { return };
     // SAFETY: `count` points into the map and is this CPU's own; preemption is off.
     unsafe {
         (*count).calls += 1;
         if (-4095..0).contains(&value) {
             (*count).errors += 1;
-            if value == -11 {
+            if value == EAGAIN {
                 (*count).again += 1;
             }
         }

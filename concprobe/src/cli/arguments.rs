@@ -10,6 +10,7 @@ use clap::{
     value_parser,
 };
 
+use super::look;
 use crate::{
     environment::{self, Environment, format_cpu_list},
     harness::{CrewSize, Entry, Kind, Settings},
@@ -33,6 +34,8 @@ Examples:
   sudo concprobe run sem-fast                       a semaphore that nobody waits for
   sudo concprobe run sem-pingpong --pin 0           two processes that hand over on one CPU
   sudo concprobe run thread-create -o result.json   the whole result, to keep
+  sudo concprobe trace -- make -j4                  the locks and waits of any program
+  sudo concprobe attach --pid 1234 --duration 10s   and of one that runs already
   concprobe run sem-fast --no-bpf                   an estimate, without privileges
   concprobe doctor                                  what this machine allows
 
@@ -53,6 +56,8 @@ pub fn command() -> Command {
             ),
         )
         .subcommand(run())
+        .subcommand(look::trace_command())
+        .subcommand(look::attach_command())
         .subcommand(ReproduceOptions::augment_args(Command::new("reproduce")).about(
             "The published measurements M1 to M5, side by side with this machine, and whether the shape holds",
         ).after_help("Takes a few minutes. Exit status: 0 done; 1 a claim is refuted here; 2 could not run."))
@@ -320,7 +325,7 @@ fn pin(text: &str) -> Result<Option<Vec<usize>>> {
     Ok(Some(wanted))
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     match duration_or_zero(text)? {
         Duration::ZERO => Err("must be longer than nothing".to_owned()),
         time => Ok(time),

@@ -28,6 +28,12 @@ pub enum Set {
     Switches,
     /// Every system call: depth *calls*.
     Calls,
+    /// What changes the names of threads: `trace` and `attach`.
+    Names,
+    /// Who wakes: depth *stacks*.
+    Stacks,
+    /// Calls of lock functions: a uprobe, at many places, in no table.
+    LockCalls,
     /// Recognises threads that announce themselves; on only while they do.
     Announce,
 }
@@ -60,10 +66,15 @@ pub const PROGRAMS: &[Row] = &[
     Row { stem: "wakeup_new", category: "sched", hook: "sched_wakeup_new", set: Set::Switches },
     Row { stem: "switch", category: "sched", hook: "sched_switch", set: Set::Switches },
     Row { stem: "newtask", category: "task", hook: "task_newtask", set: Set::Switches },
+    Row { stem: "rename", category: "task", hook: "task_rename", set: Set::Names },
+    Row { stem: "waking", category: "sched", hook: "sched_waking", set: Set::Stacks },
     Row { stem: "exit", category: "raw_syscalls", hook: "sys_exit", set: Set::Calls },
     Row { stem: "enter", category: "raw_syscalls", hook: "sys_enter", set: Set::Calls },
     Row { stem: "announce", category: "raw_syscalls", hook: "sys_enter", set: Set::Announce },
 ];
+
+/// The program at lock functions, which has one flavour and is attached at as many places as there are.
+pub const LOCK_CALL: &str = "lock_call";
 
 #[cfg(test)]
 mod tests {
@@ -75,8 +86,11 @@ mod tests {
     fn the_table_and_the_programs_in_the_object_are_the_same() {
         let object = aya_obj::Object::parse(crate::probe::session::OBJECT).unwrap();
         let found: BTreeSet<String> = object.programs.keys().cloned().collect();
-        let listed: BTreeSet<String> =
-            PROGRAMS.iter().flat_map(|row| [row.program(Way::Btf), row.program(Way::Classic)]).collect();
+        let listed: BTreeSet<String> = PROGRAMS
+            .iter()
+            .flat_map(|row| [row.program(Way::Btf), row.program(Way::Classic)])
+            .chain([LOCK_CALL.to_owned()])
+            .collect();
         assert_eq!(found, listed);
     }
 }

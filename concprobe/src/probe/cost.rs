@@ -56,6 +56,12 @@ impl Cost {
     }
 }
 
+/// Memory of a map, bytes; `None` where the kernel does not say.
+pub(super) fn map_bytes(map: RawFd) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/self/fdinfo/{map}")).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("memlock:")?.trim().parse().ok())
+}
+
 #[cfg(test)]
 mod tests {
     use super::Cost;

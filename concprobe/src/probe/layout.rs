@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use btf_rs::{Btf, Type};
-use concprobe_common::config::{ABSENT, Config};
+use concprobe_common::config::{ABSENT, Config, POLLS};
 
 use super::catalogue::Way;
 
@@ -18,6 +18,10 @@ fn architecture(session: u64) -> Config {
         session,
         nr_futex: number(libc::SYS_futex),
         nr_announce: number(libc::SYS_getppid),
+        nr_restart: number(libc::SYS_restart_syscall),
+        nr_exit: number(libc::SYS_exit),
+        nr_exit_group: number(libc::SYS_exit_group),
+        polls: polls(),
         ..registers()
     }
 }
@@ -26,16 +30,52 @@ fn number(nr: libc::c_long) -> u32 {
     u32::try_from(nr).unwrap_or(ABSENT)
 }
 
-/// `struct pt_regs` of `arch/x86/include/asm/ptrace.h`.
+/// The calls that look whether something is ready.
+fn polls() -> [u32; POLLS] {
+    #[cfg(target_arch = "x86_64")]
+    let older = [libc::SYS_poll, libc::SYS_select, libc::SYS_epoll_wait];
+    #[cfg(not(target_arch = "x86_64"))]
+    let older = [];
+    let newer = [libc::SYS_ppoll, libc::SYS_pselect6, libc::SYS_epoll_pwait, libc::SYS_epoll_pwait2];
+    let mut polls = [ABSENT; POLLS];
+    for (poll, nr) in polls.iter_mut().zip(older.into_iter().chain(newer)) {
+        *poll = number(nr);
+    }
+    polls
+}
+
+/// `struct pt_regs` of `arch/x86/include/asm/ptrace.h`. A 32-bit call has its arguments in `bx`, `cx`, `dx`, `si`.
 #[cfg(target_arch = "x86_64")]
 fn registers() -> Config {
-    Config { regs_nr: 120, regs_arg0: 112, regs_arg1: 104, regs_arg2: 96, ..Config::ABSENT }
+    Config {
+        regs_nr: 120,
+        regs_arg0: 112,
+        regs_arg1: 104,
+        regs_arg2: 96,
+        regs_arg3: 56,
+        regs_sp: 152,
+        regs_words: 21,
+        regs_compat_arg0: 40,
+        regs_compat_arg1: 88,
+        regs_compat_arg2: 96,
+        regs_compat_arg3: 104,
+        ..Config::ABSENT
+    }
 }
 
 /// `struct pt_regs` of `arch/arm64/include/asm/ptrace.h`; the first argument is kept in `orig_x0`.
 #[cfg(target_arch = "aarch64")]
 fn registers() -> Config {
-    Config { regs_nr: 280, regs_arg0: 272, regs_arg1: 8, regs_arg2: 16, ..Config::ABSENT }
+    Config {
+        regs_nr: 280,
+        regs_arg0: 272,
+        regs_arg1: 8,
+        regs_arg2: 16,
+        regs_arg3: 24,
+        regs_sp: 248,
+        regs_words: 36,
+        ..Config::ABSENT
+    }
 }
 
 /// What the programs need for the way they are attached.
@@ -54,9 +94,22 @@ pub fn resolve(way: Way, session: u64, tracefs: Option<&Path>) -> Result<Config>
             architecture(session),
         )?,
     };
-    // The helper reads registers through a BTF pointer whatever the way, so it needs the kernel's BTF.
-    let has_task_pt_regs = kernel_btf().is_ok_and(|btf| has_helper(&btf, "BPF_FUNC_task_pt_regs"));
-    Ok(Config { has_task_pt_regs: u32::from(has_task_pt_regs), ..config })
+    // Helpers that take the running thread as a BTF pointer need the kernel's BTF whatever the way.
+    let Ok(btf) = kernel_btf() else { return Ok(config) };
+    let has_task_pt_regs = has_helper(&btf, "BPF_FUNC_task_pt_regs");
+    let task_status =
+        if has_task_pt_regs && cfg!(target_arch = "x86_64") { thread_status(&btf)? } else { ABSENT };
+    Ok(Config { has_task_pt_regs: u32::from(has_task_pt_regs), task_status, ..config })
+}
+
+/// `task_struct.thread_info.status`, which marks 32-bit calls on x86-64.
+fn thread_status(btf: &Btf) -> Result<u32> {
+    let field = |members: Vec<(String, u32)>, name: &str| {
+        members.into_iter().find(|(member, _)| member == name).map_or(ABSENT, |(_, offset)| offset)
+    };
+    let info = field(members(btf, "task_struct")?, "thread_info");
+    let status = field(members(btf, "thread_info")?, "status");
+    Ok(info.saturating_add(status))
 }
 
 fn kernel_btf() -> Result<Btf> {
@@ -67,7 +120,7 @@ fn kernel_btf() -> Result<Btf> {
 }
 
 fn from_btf(btf: &Btf, base: Config) -> Result<Config> {
-    let task = task_struct(btf)?;
+    let task = members(btf, "task_struct")?;
     let offset = |names: &[&str]| {
         names
             .iter()
@@ -87,8 +140,9 @@ fn from_btf(btf: &Btf, base: Config) -> Result<Config> {
     })
 }
 
-fn task_struct(btf: &Btf) -> Result<Vec<(String, u32)>> {
-    for candidate in btf.resolve_types_by_name("task_struct")? {
+/// Names and offsets of the members of a kernel structure.
+fn members(btf: &Btf, name: &str) -> Result<Vec<(String, u32)>> {
+    for candidate in btf.resolve_types_by_name(name)? {
         if let Type::Struct(task) = candidate {
             return task
                 .members
@@ -97,7 +151,7 @@ fn task_struct(btf: &Btf) -> Result<Vec<(String, u32)>> {
                 .collect();
         }
     }
-    bail!("the kernel's type information has no task_struct")
+    bail!("the kernel's type information has no {name}")
 }
 
 /// Parameters of a tracepoint's function, its private pointer included.
@@ -141,6 +195,7 @@ fn from_formats(format: &dyn Fn(&str) -> Result<String>, base: Config) -> Result
         bail!("the records of sched_wakeup and sched_wakeup_new differ");
     }
     let newtask = offsets("task/task_newtask", &["pid", "clone_flags"])?;
+    let rename = offsets("task/task_rename", &["pid", "newcomm"])?;
     let exec = offsets("sched/sched_process_exec", &["pid", "old_pid"])?;
     let enter = offsets("raw_syscalls/sys_enter", &["id", "args"])?;
     let exit = offsets("raw_syscalls/sys_exit", &["id", "ret"])?;
@@ -151,6 +206,8 @@ fn from_formats(format: &dyn Fn(&str) -> Result<String>, base: Config) -> Result
         wakeup_pid: wakeup[0],
         newtask_pid: newtask[0],
         newtask_clone_flags: newtask[1],
+        rename_pid: rename[0],
+        rename_newcomm: rename[1],
         exec_pid: exec[0],
         exec_old_pid: exec[1],
         enter_id: enter[0],

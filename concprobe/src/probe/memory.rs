@@ -8,8 +8,10 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use concprobe_common::{
-    block::{CALL_NUMBERS, CallCount, Counter, Ended, Loss, Losses},
+    block::{Block, CALL_NUMBERS, CALL_ROWS, CallCount, Counter, Ended, Loss, Losses, place},
     histogram::{Histogram, Kind},
+    lock_calls::FUNCTIONS,
+    site::{Site, SiteSum},
 };
 
 /// An mmap-able BPF array of `T`, mapped for reading.
@@ -46,6 +48,36 @@ impl<T: Copy> Mapping<T> {
     }
 }
 
+impl<T: Copy> Mapping<T> {
+    /// A copy of one element.
+    fn get(&self, index: usize) -> T {
+        assert!(index < self.len, "within the mapping");
+        // SAFETY: the index is within the mapping; see `iter`.
+        unsafe { self.base.add(index).read_volatile() }
+    }
+}
+
+impl Mapping<Block> {
+    /// Whose block it is, without reading all of it.
+    fn tid(&self, index: usize) -> u32 {
+        assert!(index < self.len, "within the mapping");
+        // SAFETY: the index is within the mapping; the kernel may write at the same time.
+        unsafe { (&raw const (*self.base.add(index).as_ptr()).tid).read_volatile() }
+    }
+}
+
+impl Mapping<Site> {
+    /// One sum of a site, without reading all of it.
+    fn sum(&self, index: usize, sum: SiteSum) -> u64 {
+        assert!(index < self.len, "within the mapping");
+        // SAFETY: the index is within the mapping, and the slot is an enum variant.
+        unsafe { (&raw const (*self.base.add(index).as_ptr()).sums[sum as usize]).read_volatile() }
+    }
+}
+
+/// How often a block is read again.
+const TRIES: usize = 8;
+
 impl<T> Drop for Mapping<T> {
     fn drop(&mut self) {
         // SAFETY: this is the mapping made in `new`, and nothing borrows from it any more.
@@ -60,6 +92,9 @@ pub struct Records {
     pub(super) histograms: Mapping<Histogram>,
     pub(super) losses: Mapping<Losses>,
     pub(super) calls: Mapping<CallCount>,
+    pub(super) blocks: Mapping<Block>,
+    pub(super) sites: Mapping<Site>,
+    pub(super) lock_calls: Mapping<u64>,
 }
 
 impl Records {
@@ -96,6 +131,15 @@ impl Records {
         total
     }
 
+    /// Calls of the lock functions, in the order of their table, of all CPUs.
+    pub fn lock_calls(&self) -> Vec<u64> {
+        let mut calls = vec![0; FUNCTIONS.len()];
+        for (index, count) in self.lock_calls.iter().enumerate() {
+            calls[index % FUNCTIONS.len()] += count;
+        }
+        calls
+    }
+
     /// What is missing, by cause.
     pub fn losses(&self) -> Vec<(Loss, u64)> {
         Loss::ALL
@@ -104,15 +148,66 @@ impl Records {
             .collect()
     }
 
-    /// Calls by number, of all CPUs; only those that were made.
-    pub fn calls(&self) -> Vec<(u32, CallCount)> {
-        let mut totals = vec![CallCount::default(); CALL_NUMBERS as usize];
+    /// Calls by number and table (`true`: the 32-bit one), of all CPUs; only those that were made.
+    pub fn calls(&self) -> Vec<((u32, bool), CallCount)> {
+        let mut totals = vec![CallCount::default(); CALL_ROWS as usize];
         for (index, of_cpu) in self.calls.iter().enumerate() {
-            let total = &mut totals[index % CALL_NUMBERS as usize];
+            let total = &mut totals[index % CALL_ROWS as usize];
             total.calls += of_cpu.calls;
             total.errors += of_cpu.errors;
             total.again += of_cpu.again;
         }
-        (0..CALL_NUMBERS).zip(totals).filter(|(_, count)| count.calls > 0).collect()
+        (0..CALL_ROWS)
+            .map(|row| (row % CALL_NUMBERS, row >= CALL_NUMBERS))
+            .zip(totals)
+            .filter(|(_, count)| count.calls > 0)
+            .collect()
+    }
+
+    /// The blocks in use, each with the moment (by `now_ns`) right after it was read.
+    pub fn blocks(&self, now_ns: impl Fn() -> u64) -> Vec<(Block, u64)> {
+        (0..self.blocks.len)
+            .filter_map(|index| {
+                if self.blocks.tid(index) == 0 {
+                    return None;
+                }
+                let mut copy = self.blocks.get(index);
+                let mut now = now_ns();
+                // A thread that is switched meanwhile is read again, so that what is read belongs together.
+                for _ in 0..TRIES {
+                    let again = self.blocks.get(index);
+                    if again.sequence == copy.sequence && again.place == copy.place {
+                        break;
+                    }
+                    (copy, now) = (again, now_ns());
+                }
+                (copy.place != place::FREE && copy.tid != 0).then_some((copy, now))
+            })
+            .collect()
+    }
+
+    /// Whether a thread has announced itself under that number.
+    pub fn has_announced(&self, cookie: u64) -> bool {
+        (0..self.blocks.len)
+            .filter(|index| self.blocks.tid(*index) != 0)
+            .any(|index| self.blocks.get(index).cookie == cookie)
+    }
+
+    /// Whether a thread of that process (in the initial PID namespace) lives, as far as the programs have seen.
+    pub fn is_tracked_process(&self, tgid: u32) -> bool {
+        (0..self.blocks.len).filter(|index| self.blocks.tid(*index) != 0).any(|index| {
+            let block = self.blocks.get(index);
+            block.tgid == tgid && block.place != place::DEAD
+        })
+    }
+
+    /// The sites that were slept at or called, with their index.
+    pub fn sites(&self) -> impl Iterator<Item = (u32, Site)> + '_ {
+        (0..self.sites.len).filter_map(|index| {
+            let used = |sum: SiteSum| self.sites.sum(index, sum) != 0;
+            // The site for what found no room has threads only while the table of pairs has room.
+            let touched = used(SiteSum::Threads) || used(SiteSum::BlockedNs);
+            touched.then(|| (u32::try_from(index).unwrap_or(u32::MAX), self.sites.get(index)))
+        })
     }
 }

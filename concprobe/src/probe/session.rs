@@ -3,28 +3,35 @@
 
 use std::{
     io,
-    os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd},
-    path::PathBuf,
+    num::NonZeroU32,
+    os::fd::{AsFd as _, AsRawFd, BorrowedFd, OwnedFd, RawFd},
+    path::{Path, PathBuf},
 };
 
 use anyhow::{Context as _, Result, anyhow};
 use aya::{
     Btf, Ebpf, EbpfLoader, Pod,
-    maps::{Map, MapData, Stack},
-    programs::{BtfTracePoint, Program, ProgramError, TracePoint},
+    maps::{Array, HashMap, Map, MapData, RingBuf, Stack},
+    programs::{
+        BtfTracePoint, Program, ProgramError, TracePoint, UProbe,
+        uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeScope},
+    },
 };
 use concprobe_common::{
-    block::CALL_NUMBERS,
+    block::{Block, CALL_ROWS, Control, ENDED_NAMES, EndedKey, EndedNamed, KEPT},
     config::{self, Config},
+    event,
     histogram::Kind,
+    lock_calls::FUNCTIONS,
     maps,
+    site::{self, Pair, Site, SiteKey},
 };
 
 use crate::doctor::explain_load_failure;
 
 use super::{
-    catalogue::{PROGRAMS, Row, Set, Way},
-    cost::Cost,
+    catalogue::{LOCK_CALL, PROGRAMS, Row, Set, Way},
+    cost::{self, Cost},
     layout,
     memory::{Mapping, Records},
 };
@@ -46,6 +53,19 @@ pub struct Options {
     pub debug_messages: bool,
     /// Where tracefs is mounted, if anywhere.
     pub tracefs: Option<PathBuf>,
+    /// For `trace` and `attach`: sum sleeps by site, and ended threads by name.
+    pub tracing: Option<Tracing>,
+}
+
+/// What a session needs to look at any program.
+#[derive(Clone, Copy, Debug)]
+pub struct Tracing {
+    /// How many sites can be told apart.
+    pub sites: u32,
+    /// Copy the stacks of some sleeps.
+    pub stacks: bool,
+    /// Track the processes that a tracked one creates, too.
+    pub follow: bool,
 }
 
 /// The loaded programs, their maps and links.
@@ -57,6 +77,35 @@ pub struct Session {
     slots: u32,
     records: Records,
     attached: Vec<(Set, Link)>,
+    /// Memory of the ring buffer, once it was taken.
+    events_bytes: u64,
+}
+
+/// `BPF_NOEXIST` of `include/uapi/linux/bpf.h`.
+const NOEXIST: u64 = 1;
+
+/// The ring buffer in which copies of stacks come.
+pub struct Events(RingBuf<MapData>);
+
+impl std::fmt::Debug for Events {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Events")
+    }
+}
+
+impl Events {
+    /// Hands every event that is there to `take`, as bytes.
+    pub fn drain(&mut self, mut take: impl FnMut(&[u8])) {
+        while let Some(event) = self.0.next() {
+            take(&event);
+        }
+    }
+}
+
+impl AsRawFd for Events {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
 }
 
 /// Dropping it detaches the program.
@@ -65,7 +114,28 @@ pub struct Session {
 enum Link {
     Btf(aya::programs::tp_btf::BtfTracePointLink),
     Classic(aya::programs::trace_point::TracePointLink),
+    Uprobe(aya::programs::uprobe::UProbeLink),
 }
+
+/// So that aya may hand over and take these.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+struct Plain<T>(T);
+
+// SAFETY: integers without padding (its size is asserted where it is defined).
+unsafe impl Pod for Plain<Block> {}
+// SAFETY: as above.
+unsafe impl Pod for Plain<Site> {}
+// SAFETY: as above.
+unsafe impl Pod for Plain<SiteKey> {}
+// SAFETY: as above.
+unsafe impl Pod for Plain<Pair> {}
+// SAFETY: as above.
+unsafe impl Pod for Plain<EndedKey> {}
+// SAFETY: as above.
+unsafe impl Pod for Plain<EndedNamed> {}
+// SAFETY: as above.
+unsafe impl Pod for Plain<Control> {}
 
 /// So that aya may replace the global of that name.
 #[derive(Clone, Copy)]
@@ -94,21 +164,33 @@ impl Session {
 
     fn load_by(way: Way, options: &Options) -> Result<Self> {
         let session = random_number()?;
+        let tracing = options.tracing;
         let config = Config {
             count_by_number: u32::from(options.count_by_number),
+            tracing: u32::from(tracing.is_some()),
+            stacks: u32::from(tracing.is_some_and(|tracing| tracing.stacks)),
+            follow: u32::from(tracing.is_none_or(|tracing| tracing.follow)),
             ..layout::resolve(way, session, options.tracefs.as_deref())?
         };
         let cpus = possible_cpus()?;
         let mut ebpf = load_object(&config, cpus, options)?;
         load_programs(&mut ebpf, way)?;
-        fill_free_slots(&mut ebpf, options.slots)?;
+        // The lowest comes out first, so that few pages of the blocks are ever touched.
+        fill_stack(&mut ebpf, maps::FREE, (0..options.slots).rev())?;
+        if let Some(tracing) = tracing {
+            fill_stack(&mut ebpf, maps::FREE_SITES, (site::OVERFLOW + 1..tracing.sites).rev())?;
+            fill_stack(&mut ebpf, maps::KEEP, 0..KEPT)?;
+        }
         let records = Records {
             ended: mapping(&ebpf, maps::ENDED, cpus)?,
             histograms: mapping(&ebpf, maps::HISTOGRAMS, cpus * Kind::COUNT)?,
             losses: mapping(&ebpf, maps::LOSSES, cpus)?,
-            calls: mapping(&ebpf, maps::CALLS, cpus * CALL_NUMBERS)?,
+            calls: mapping(&ebpf, maps::CALLS, cpus * CALL_ROWS)?,
+            blocks: mapping(&ebpf, maps::BLOCKS, options.slots)?,
+            lock_calls: mapping(&ebpf, maps::LOCK_CALLS, cpus * FUNCTIONS.len() as u32)?,
+            sites: mapping(&ebpf, maps::SITES, tracing.map_or(1, |tracing| tracing.sites))?,
         };
-        Ok(Self { ebpf, way, config, slots: options.slots, records, attached: Vec::new() })
+        Ok(Self { ebpf, way, config, slots: options.slots, records, attached: Vec::new(), events_bytes: 0 })
     }
 
     /// The way that was chosen.
@@ -169,9 +251,154 @@ impl Session {
         })
     }
 
+    /// Counts the calls of lock functions from now on: `places` are their numbers and their offsets in `file`,
+    /// `pid` is the process whose calls are trapped. [`Session::detach`] ends it.
+    ///
+    /// # Errors
+    /// What the kernel says when it refuses.
+    pub fn count_lock_calls(&mut self, file: &Path, places: &[(usize, u64)], pid: u32) -> Result<()> {
+        let program: &mut UProbe = program_mut(&mut self.ebpf, LOCK_CALL)?.try_into()?;
+        if program.fd().is_err() {
+            program.load().map_err(|error| refused(error, LOCK_CALL))?;
+        }
+        let pid = NonZeroU32::new(pid).context("no process")?;
+        for (function, offset) in places {
+            let point = UProbeAttachPoint {
+                location: UProbeAttachLocation::AbsoluteOffset(*offset),
+                cookie: Some(*function as u64),
+            };
+            let id = program
+                .attach(point, file, UProbeScope::OneProcess(pid))
+                .with_context(|| format!("cannot trap {} in {}", FUNCTIONS[*function], file.display()))?;
+            self.attached.push((Set::LockCalls, Link::Uprobe(program.take_link(id)?)));
+        }
+        Ok(())
+    }
+
     /// Detaches the programs of a set.
     pub fn detach(&mut self, set: Set) {
         self.attached.retain(|(of_set, _)| *of_set != set);
+    }
+
+    /// Ends the look: from now on threads keep the block that they have, and no new ones are taken on.
+    ///
+    /// # Errors
+    /// What the kernel says when it refuses.
+    pub fn stop(&mut self) -> Result<()> {
+        let mut control: Array<_, Plain<Control>> = map_mut(&mut self.ebpf, maps::CONTROL)?.try_into()?;
+        control.set(0, Plain(Control { stopped: 1, reserved: 0 }), 0).context("cannot end the look")
+    }
+
+    /// Takes on a thread that runs already, from now on. `None` if it is tracked, and what to give to
+    /// [`Session::release`] if it turns out to be gone.
+    ///
+    /// # Errors
+    /// When there is no block left for it.
+    pub fn adopt(&mut self, block: &Block) -> Result<Option<u32>> {
+        let slot = {
+            let map = map_mut(&mut self.ebpf, maps::FREE)?;
+            let mut free: Stack<_, u32> = map.try_into()?;
+            free.pop(0).context("there is no room for another thread (raise --max-threads)")?
+        };
+        let mut blocks: Array<_, Plain<Block>> = map_mut(&mut self.ebpf, maps::BLOCKS)?.try_into()?;
+        blocks.set(slot, Plain(*block), 0).context("cannot fill a thread's block")?;
+        let mut tasks: HashMap<_, u32, u32> = map_mut(&mut self.ebpf, maps::TASKS)?.try_into()?;
+        if tasks.insert(block.tid, slot, NOEXIST).is_ok() {
+            self.forget_running()?;
+            return Ok(Some(slot));
+        }
+        self.give_back(slot)?;
+        Ok(None)
+    }
+
+    /// Makes a site at which these threads sleep already; what the programs find there later is added to it.
+    /// To be called before any of the process's threads is taken on.
+    ///
+    /// # Errors
+    /// When there is no room for it.
+    pub fn make_site(&mut self, site: &Site, threads: &[u32]) -> Result<u32> {
+        let index = {
+            let mut free: Stack<_, u32> = map_mut(&mut self.ebpf, maps::FREE_SITES)?.try_into()?;
+            free.pop(0).context("there is no room for another place of sleep (raise --max-locks)")?
+        };
+        let mut sites: Array<_, Plain<Site>> = map_mut(&mut self.ebpf, maps::SITES)?.try_into()?;
+        sites.set(index, Plain(*site), 0).context("cannot fill a site")?;
+        let mut known: HashMap<_, Plain<SiteKey>, u32> =
+            map_mut(&mut self.ebpf, maps::SITE_INDEX)?.try_into()?;
+        known.insert(Plain(site.key), index, 0).context("cannot enter a site")?;
+        let mut pairs: HashMap<_, Plain<Pair>, u32> = map_mut(&mut self.ebpf, maps::PAIRS)?.try_into()?;
+        for tid in threads {
+            pairs
+                .insert(Plain(Pair { site: index, tid: *tid }), 1, 0)
+                .context("cannot enter who sleeps there")?;
+        }
+        Ok(index)
+    }
+
+    /// A CPU that remembers a thread as untracked has to look again.
+    fn forget_running(&mut self) -> Result<()> {
+        let mut running: Array<_, u64> = map_mut(&mut self.ebpf, maps::RUNNING)?.try_into()?;
+        for cpu in 0..running.len() {
+            running.set(cpu, 0, 0).context("cannot change what a CPU remembers")?;
+        }
+        Ok(())
+    }
+
+    /// Lets an adopted thread go that was gone before the programs could see its end.
+    ///
+    /// # Errors
+    /// When the maps cannot be changed.
+    pub fn release(&mut self, tid: u32, slot: u32) -> Result<()> {
+        let mut tasks: HashMap<_, u32, u32> = map_mut(&mut self.ebpf, maps::TASKS)?.try_into()?;
+        // When it is not there any more, the programs have seen the end after all.
+        if tasks.remove(&tid).is_ok() { self.give_back(slot) } else { Ok(()) }
+    }
+
+    fn give_back(&mut self, slot: u32) -> Result<()> {
+        let mut blocks: Array<_, Plain<Block>> = map_mut(&mut self.ebpf, maps::BLOCKS)?.try_into()?;
+        blocks.set(slot, Plain(Block::EMPTY), 0).context("cannot empty a block")?;
+        let mut free: Stack<_, u32> = map_mut(&mut self.ebpf, maps::FREE)?.try_into()?;
+        free.push(slot, 0).context("cannot give a block back")
+    }
+
+    /// The sums over ended threads, by process and name.
+    ///
+    /// # Errors
+    /// When the map cannot be read.
+    pub fn ended_named(&self) -> Result<Vec<(EndedKey, EndedNamed)>> {
+        let map = self.ebpf.map(maps::ENDED_NAMED).ok_or_else(|| anyhow!("the object has no such table"))?;
+        let rows: HashMap<_, Plain<EndedKey>, Plain<EndedNamed>> = map.try_into()?;
+        rows.iter()
+            .map(|row| row.map(|(key, value)| (key.0, value.0)))
+            .collect::<Result<_, _>>()
+            .context("cannot read the sums of ended threads")
+    }
+
+    /// The ring buffer of events, once.
+    ///
+    /// # Errors
+    /// When it was taken before, or cannot be mapped.
+    pub fn take_events(&mut self) -> Result<Events> {
+        let map = self.ebpf.take_map(maps::EVENTS).ok_or_else(|| anyhow!("the events were taken before"))?;
+        if let Map::RingBuf(data) = &map {
+            self.events_bytes = cost::map_bytes(data.fd().as_fd().as_raw_fd()).unwrap_or(0);
+        }
+        Ok(Events(RingBuf::try_from(map).context("cannot map the ring buffer")?))
+    }
+
+    /// Memory of the maps, bytes, as the kernel accounts for it.
+    pub fn map_bytes(&self) -> u64 {
+        let data = self.ebpf.maps().filter_map(|(_, map)| match map {
+            Map::Array(data) | Map::HashMap(data) | Map::Stack(data) | Map::RingBuf(data) => Some(data),
+            _ => None,
+        });
+        data.filter_map(|data| cost::map_bytes(data.fd().as_fd().as_raw_fd())).sum::<u64>()
+            + self.events_bytes
+    }
+
+    /// Detaches all programs; what they summed stays.
+    pub fn detach_all(&mut self) {
+        self.attached.clear();
     }
 
     /// What the programs have cost so far.
@@ -215,8 +442,22 @@ fn load_object(config: &Config, cpus: u32, options: &Options) -> Result<Ebpf> {
         .map_max_entries(maps::FREE, options.slots)
         .map_max_entries(maps::ENDED, cpus)
         .map_max_entries(maps::LOSSES, cpus)
+        .map_max_entries(maps::RUNNING, cpus)
+        .map_max_entries(maps::LOCK_CALLS, cpus * FUNCTIONS.len() as u32)
         .map_max_entries(maps::HISTOGRAMS, cpus * Kind::COUNT)
-        .map_max_entries(maps::CALLS, cpus * CALL_NUMBERS);
+        .map_max_entries(maps::CALLS, cpus * CALL_ROWS);
+    // Maps cannot be left out, but what nobody uses is as small as can be.
+    let of_tracing = |entries: u32| if options.tracing.is_some() { entries } else { 1 };
+    let sites = options.tracing.map_or(1, |tracing| tracing.sites);
+    let copies = options.tracing.is_some_and(|tracing| tracing.stacks);
+    loader
+        .map_max_entries(maps::ENDED_NAMED, of_tracing(ENDED_NAMES))
+        .map_max_entries(maps::KEEP, of_tracing(KEPT))
+        .map_max_entries(maps::SITES, sites)
+        .map_max_entries(maps::SITE_INDEX, sites)
+        .map_max_entries(maps::FREE_SITES, sites)
+        .map_max_entries(maps::PAIRS, of_tracing(site::PAIRS))
+        .map_max_entries(maps::EVENTS, if copies { event::RING_BYTES } else { page_size() });
     loader.load(OBJECT).context("cannot create the maps of the kernel programs")
 }
 
@@ -259,6 +500,10 @@ fn program_mut<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Program> {
     ebpf.program_mut(name).ok_or_else(|| anyhow!("the object has no program {name}"))
 }
 
+fn map_mut<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Map> {
+    ebpf.map_mut(name).ok_or_else(|| anyhow!("the object has no map {name}"))
+}
+
 fn map_data<'a>(ebpf: &'a Ebpf, name: &str) -> Result<&'a MapData> {
     match ebpf.map(name) {
         Some(Map::Array(data) | Map::Stack(data)) => Ok(data),
@@ -270,14 +515,18 @@ fn mapping<T: Copy>(ebpf: &Ebpf, name: &str, len: u32) -> Result<Mapping<T>> {
     Mapping::new(map_data(ebpf, name)?.fd().as_fd(), len as usize)
 }
 
-fn fill_free_slots(ebpf: &mut Ebpf, slots: u32) -> Result<()> {
-    let map = ebpf.map_mut(maps::FREE).ok_or_else(|| anyhow!("the object has no stack {}", maps::FREE))?;
-    let mut free: Stack<_, u32> = map.try_into()?;
-    // The lowest comes out first, so that few pages of the blocks are ever touched.
-    for slot in (0..slots).rev() {
-        free.push(slot, 0).context("cannot fill the stack of free blocks")?;
+fn fill_stack(ebpf: &mut Ebpf, name: &str, values: impl Iterator<Item = u32>) -> Result<()> {
+    let mut free: Stack<_, u32> = map_mut(ebpf, name)?.try_into()?;
+    for value in values {
+        free.push(value, 0).with_context(|| format!("cannot fill the stack {name}"))?;
     }
     Ok(())
+}
+
+/// The least that a ring buffer can have.
+fn page_size() -> u32 {
+    // SAFETY: a plain system call.
+    u32::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
 fn possible_cpus() -> Result<u32> {

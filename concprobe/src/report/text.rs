@@ -9,7 +9,7 @@ use super::plot;
 use crate::{
     environment::format_cpu_list,
     harness::tally,
-    observation::{Latencies, Observation, Parts},
+    observation::{Call, Latencies, Observation, Parts},
     units::{count, duration_ns, mebibytes, per_op_ps, share},
 };
 
@@ -76,7 +76,9 @@ pub fn text(observation: &Observation, style: Style) -> Result<String> {
     evidence(&mut page, observation);
     extras(&mut page, observation);
     histogram(&mut page, observation)?;
-    calls(&mut page, observation);
+    if let Some(found) = &observation.calls {
+        calls(&mut page, found);
+    }
     if style.verbose {
         itself(&mut page, observation);
     }
@@ -301,14 +303,16 @@ fn histogram(page: &mut Page, observation: &Observation) -> Result<()> {
     Ok(())
 }
 
-fn calls(page: &mut Page, observation: &Observation) {
-    let Some(calls) = &observation.calls else { return };
-    page.heading("System calls by number");
+pub(super) fn calls(page: &mut Page, calls: &[Call]) {
+    page.heading("System calls");
     let rows = calls
         .iter()
-        .map(|call| vec![call.number.to_string(), count(call.calls), count(call.errors), count(call.again)])
+        .map(|call| {
+            let table = if call.compat { " (32-bit)" } else { "" };
+            vec![format!("{}{table}", call.name), count(call.calls), count(call.errors), count(call.again)]
+        })
         .collect();
-    page.table(&["number", "calls", "errors", "EAGAIN"], rows);
+    page.table(&["call", "calls", "errors", "EAGAIN"], rows);
 }
 
 fn itself(page: &mut Page, observation: &Observation) {

@@ -19,6 +19,7 @@ use super::{
 use crate::{
     diagnose,
     environment::Environment,
+    figures::{self, Look},
     harness::{
         SelfCheck,
         protocol::{BatchResult, Creation, MemberResult},
@@ -26,29 +27,12 @@ use crate::{
     },
     latencies,
     observation::{
-        Batches, Call, Classes, Counts, CreationParts, Depth, DepthCheck, Footprint, Intervals, Latencies,
+        Batches, Classes, Counts, CreationParts, Depth, DepthCheck, Footprint, Intervals, Latencies,
         Observation, Parts, Probe, Repetition, SCHEMA, Thread,
     },
     plan::{Length, Plan},
     probe::{Cost, Records, Session},
 };
-
-/// What the kernel programs of a run could see.
-#[derive(Clone, Copy, Debug)]
-struct Look {
-    /// Every system call.
-    calls: bool,
-    /// At least the call in which a thread sleeps.
-    sleeping_call: bool,
-}
-
-impl Look {
-    fn of(plan: &Plan, session: Option<&Session>) -> Self {
-        let calls = plan.depth == Some(Depth::Calls);
-        let registers = session.is_some_and(|session| session.config().has_task_pt_regs != 0);
-        Self { calls, sleeping_call: calls || registers }
-    }
-}
 
 /// Everything that is known of a run.
 ///
@@ -65,8 +49,9 @@ pub fn observation(
     let ops = harvest.ops();
     let repetitions: Vec<Repetition> =
         harvest.repetitions.iter().map(|members| repetition(members)).collect();
+    let look = Look::of(session, plan.depth == Some(Depth::Calls));
     let ended = session.map(|session| session.records().ended());
-    let threads = threads(&harvest, ended.as_ref(), Look::of(plan, session));
+    let threads = threads(&harvest, ended.as_ref(), look);
     let mut observation = Observation {
         schema: SCHEMA.to_owned(),
         concprobe: env!("CARGO_PKG_VERSION").to_owned(),
@@ -96,11 +81,11 @@ pub fn observation(
         extra_times: extra_times(&harvest)?,
         extra_counts: extra_counts(&harvest),
         intervals: session.map(|session| intervals(session.records())),
-        calls: session.filter(|_| plan.count_by_number).map(|session| calls(session.records())),
+        calls: session.filter(|_| plan.count_by_number).map(|session| figures::calls(session.records())),
         threads,
         locks: Vec::new(),
-        losses: session.map(|session| losses(session, false)).unwrap_or_default(),
-        blurs: session.map(|session| losses(session, true)).unwrap_or_default(),
+        losses: session.map(|session| figures::losses(session.records(), false)).unwrap_or_default(),
+        blurs: session.map(|session| figures::losses(session.records(), true)).unwrap_or_default(),
         lost: None,
         probe_cost_ns_per_event: harvest.timed.and_then(Cost::ns_per_run),
         probe: session.map(|session| Probe {
@@ -267,22 +252,6 @@ fn intervals(records: &Records) -> Intervals {
     Intervals { blocked: of(Kind::Blocked), run_queue: of(Kind::RunQueue), creation: of(Kind::Creation) }
 }
 
-fn calls(records: &Records) -> Vec<Call> {
-    let call = |(number, count): (u32, concprobe_common::block::CallCount)| Call {
-        number,
-        calls: count.calls,
-        errors: count.errors,
-        again: count.again,
-    };
-    records.calls().into_iter().map(call).collect()
-}
-
-/// What is missing from counts, or (`blurs`) only moves the border between two parts of time.
-fn losses(session: &Session, blurs: bool) -> BTreeMap<String, u64> {
-    let losses = session.records().losses().into_iter().filter(|(loss, _)| loss.is_blur() == blurs);
-    losses.map(|(loss, count)| (loss.name().to_owned(), count)).collect()
-}
-
 /// A row for each member, summed over the repetitions, and one for the threads that they created.
 fn threads(harvest: &Harvest, ended: Option<&Ended>, look: Look) -> Vec<Thread> {
     let mut rows: Vec<Thread> = Vec::new();
@@ -291,8 +260,8 @@ fn threads(harvest: &Harvest, ended: Option<&Ended>, look: Look) -> Vec<Thread> 
         match rows.iter_mut().find(|known| known.name == row.name && known.tid == row.tid) {
             Some(known) => {
                 known.ops += row.ops;
-                known.parts = add_parts(&known.parts, &row.parts);
-                known.counts = add_counts(&known.counts, &row.counts);
+                known.parts = figures::add_parts(&known.parts, &row.parts);
+                known.counts = figures::add_counts(&known.counts, &row.counts);
             }
             None => rows.push(row),
         }
@@ -304,8 +273,8 @@ fn threads(harvest: &Harvest, ended: Option<&Ended>, look: Look) -> Vec<Thread> 
             supports: false,
             threads: ended.threads,
             ops: 0,
-            parts: parts(ended.wall_ns, &ended.counters, look),
-            counts: counts(&ended.counters, look),
+            parts: figures::parts(ended.wall_ns, &ended.counters, look),
+            counts: figures::counts(&ended.counters, look),
         });
     }
     rows
@@ -314,7 +283,7 @@ fn threads(harvest: &Harvest, ended: Option<&Ended>, look: Look) -> Vec<Thread> 
 fn member_row(member: &MemberResult, look: Look) -> Thread {
     let wall_ns = member.end_ns.saturating_sub(member.start_ns);
     let (parts, counts) = match &member.counters {
-        Some(counters) => (parts(wall_ns, counters, look), counts(counters, look)),
+        Some(counters) => (figures::parts(wall_ns, counters, look), figures::counts(counters, look)),
         None => estimated(member, wall_ns),
     };
     Thread {
@@ -325,42 +294,6 @@ fn member_row(member: &MemberResult, look: Look) -> Thread {
         ops: member.ops,
         parts,
         counts,
-    }
-}
-
-fn parts(wall_ns: u64, counters: &[u64], look: Look) -> Parts {
-    let value = |counter: Counter| counters.get(counter as usize).copied().unwrap_or(0);
-    let (on_cpu, blocked, run_queue) =
-        (value(Counter::OnCpuNs), value(Counter::BlockedNs), value(Counter::RunQueueNs));
-    let kernel = look.calls.then(|| value(Counter::KernelNs));
-    Parts {
-        wall_ns,
-        on_cpu_ns: Some(on_cpu),
-        user_ns: kernel.map(|kernel| on_cpu.saturating_sub(kernel)),
-        kernel_ns: kernel,
-        blocked_ns: Some(blocked),
-        run_queue_ns: Some(run_queue),
-        creation_ns: Some(value(Counter::CloneNs) + value(Counter::FirstRunWaitNs)),
-        unaccounted_ns: Some(wall_ns.cast_signed() - (on_cpu + blocked + run_queue).cast_signed()),
-    }
-}
-
-fn counts(counters: &[u64], look: Look) -> Counts {
-    let value = |counter: Counter| counters.get(counter as usize).copied();
-    let by_call = |counter: Counter| value(counter).filter(|_| look.calls);
-    Counts {
-        syscalls: by_call(Counter::Syscalls),
-        futex_waits: by_call(Counter::FutexWaits),
-        futex_wakes: by_call(Counter::FutexWakes),
-        futex_wait_slept: value(Counter::FutexWaitSlept).filter(|_| look.sleeping_call),
-        futex_wait_again: by_call(Counter::FutexWaitAgain),
-        futex_wait_timed_out: by_call(Counter::FutexWaitTimedOut),
-        futex_wait_interrupted: by_call(Counter::FutexWaitInterrupted),
-        voluntary_switches: value(Counter::Voluntary),
-        involuntary_switches: value(Counter::Involuntary),
-        threads_created: value(Counter::ThreadsCreated),
-        processes_created: value(Counter::ProcessesCreated),
-        migrations: value(Counter::Migrations),
     }
 }
 
@@ -385,52 +318,9 @@ fn estimated(member: &MemberResult, wall_ns: u64) -> (Parts, Counts) {
 }
 
 fn sum_parts(threads: &[Thread]) -> Parts {
-    let parts: Vec<Parts> =
-        threads.iter().filter(|thread| !thread.supports).map(|thread| thread.parts).collect();
-    parts.split_first().map_or_else(Parts::default, |(first, rest)| {
-        rest.iter().fold(*first, |sum, parts| add_parts(&sum, parts))
-    })
+    figures::sum_parts(threads.iter().filter(|thread| !thread.supports).map(|thread| &thread.parts))
 }
 
 fn sum_counts(threads: &[Thread]) -> Counts {
-    let counts: Vec<Counts> =
-        threads.iter().filter(|thread| !thread.supports).map(|thread| thread.counts).collect();
-    counts.split_first().map_or_else(Counts::default, |(first, rest)| {
-        rest.iter().fold(*first, |sum, counts| add_counts(&sum, counts))
-    })
-}
-
-/// A sum with something unknown is unknown.
-fn both<T: std::ops::Add<Output = T>>(left: Option<T>, right: Option<T>) -> Option<T> {
-    left.zip(right).map(|(left, right)| left + right)
-}
-
-fn add_parts(left: &Parts, right: &Parts) -> Parts {
-    Parts {
-        wall_ns: left.wall_ns + right.wall_ns,
-        on_cpu_ns: both(left.on_cpu_ns, right.on_cpu_ns),
-        user_ns: both(left.user_ns, right.user_ns),
-        kernel_ns: both(left.kernel_ns, right.kernel_ns),
-        blocked_ns: both(left.blocked_ns, right.blocked_ns),
-        run_queue_ns: both(left.run_queue_ns, right.run_queue_ns),
-        creation_ns: both(left.creation_ns, right.creation_ns),
-        unaccounted_ns: both(left.unaccounted_ns, right.unaccounted_ns),
-    }
-}
-
-fn add_counts(left: &Counts, right: &Counts) -> Counts {
-    Counts {
-        syscalls: both(left.syscalls, right.syscalls),
-        futex_waits: both(left.futex_waits, right.futex_waits),
-        futex_wakes: both(left.futex_wakes, right.futex_wakes),
-        futex_wait_slept: both(left.futex_wait_slept, right.futex_wait_slept),
-        futex_wait_again: both(left.futex_wait_again, right.futex_wait_again),
-        futex_wait_timed_out: both(left.futex_wait_timed_out, right.futex_wait_timed_out),
-        futex_wait_interrupted: both(left.futex_wait_interrupted, right.futex_wait_interrupted),
-        voluntary_switches: both(left.voluntary_switches, right.voluntary_switches),
-        involuntary_switches: both(left.involuntary_switches, right.involuntary_switches),
-        threads_created: both(left.threads_created, right.threads_created),
-        processes_created: both(left.processes_created, right.processes_created),
-        migrations: both(left.migrations, right.migrations),
-    }
+    figures::sum_counts(threads.iter().filter(|thread| !thread.supports).map(|thread| &thread.counts))
 }

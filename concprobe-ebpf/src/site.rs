@@ -1,0 +1,142 @@
+//! Where a thread sleeps, and what that cost: found by the call and the futex word in it, summed over threads.
+
+use aya_ebpf::helpers::generated::bpf_ktime_get_ns;
+use concprobe_common::{
+    block::{Block, KNOWN_SITES, KnownSite, Loss},
+    futex::Operation,
+    site::{self, OVERFLOW, Pair, Site, SiteKey, SiteSum},
+};
+
+use crate::{
+    maps::{FREE_SITES, PAIRS, SITE_INDEX, SITES},
+    probes::context::Call,
+    record::{add_shared, lose, spread},
+};
+
+/// `BPF_NOEXIST` of `include/uapi/linux/bpf.h`.
+const NOEXIST: u64 = 1;
+/// `-EEXIST`.
+const EEXIST: i32 = -17;
+
+/// The site of a call of this thread: its index plus 1, and how often the thread slept there before, as far
+/// as its block remembers.
+#[inline(always)]
+pub fn of_call(block: *mut Block, call: &Call) -> (u32, *mut KnownSite) {
+    // SAFETY: `block` points into the map, and is the running thread's; the index was taken modulo.
+    unsafe {
+        let key =
+            site::key((*block).space, call.number, call.compat, call.futex.is_some(), call.arguments[0]);
+        let way = ((key.address >> 2) ^ u64::from(key.call)) as usize % KNOWN_SITES;
+        let known = &raw mut (*block).known_sites[way];
+        if (*known).site == 0 || (*known).address != key.address || (*known).call != key.call {
+            let site = find_or_make(block, &key, call);
+            (*known).address = key.address;
+            (*known).call = key.call;
+            (*known).site = site + 1;
+            (*known).sleeps = 0;
+            note_thread(site, (*block).tid);
+        }
+        ((*known).site, known)
+    }
+}
+
+/// What the thread's block remembers must not outlive its address space.
+#[inline(always)]
+pub fn forget(block: *mut Block) {
+    // SAFETY: `block` points into the map, and is the running thread's.
+    unsafe {
+        (*block).known_sites = [KnownSite::NONE; KNOWN_SITES];
+        (*block).site = 0;
+        (*block).call_site = 0;
+    }
+}
+
+#[inline(always)]
+fn find_or_make(block: *mut Block, key: &SiteKey, call: &Call) -> u32 {
+    // SAFETY: values of a preallocated hash are only read, and are four bytes wide: never torn.
+    if let Some(site) = unsafe { SITE_INDEX.get(key) } {
+        return *site;
+    }
+    let Ok(Some(site)) = FREE_SITES.pop() else {
+        lose(Loss::NoSite);
+        return OVERFLOW;
+    };
+    let Some(record) = SITES.get_ptr_mut(site) else { return OVERFLOW };
+    // SAFETY: `record` points into the map, and nobody else knows of it yet; so does `block`.
+    unsafe {
+        (*record).key = *key;
+        (*record).first_ns = bpf_ktime_get_ns();
+        (*record).operation = call.arguments[1] as u32;
+        (*record).value = call.arguments[2] as u32;
+        (*record).number = call.number;
+        (*record).tgid = (*block).tgid;
+    }
+    if SITE_INDEX.insert(key, site, NOEXIST).is_ok() {
+        return site;
+    }
+    // Another CPU was faster; or there is no room.
+    let _ = FREE_SITES.push(site, 0);
+    // SAFETY: as above.
+    match unsafe { SITE_INDEX.get(key) } {
+        Some(site) => *site,
+        None => {
+            lose(Loss::NoSite);
+            OVERFLOW
+        }
+    }
+}
+
+#[inline(always)]
+fn note_thread(site: u32, tid: u32) {
+    match PAIRS.insert(Pair { site, tid }, 1, NOEXIST) {
+        Ok(()) => add(site, SiteSum::Threads, 1),
+        Err(EEXIST) => {} // seen before
+        Err(_) => lose(Loss::NoPair),
+    }
+}
+
+/// Adds to a sum of a site.
+#[inline(always)]
+pub fn add(site: u32, sum: SiteSum, amount: u64) {
+    if let Some(site) = SITES.get_ptr_mut(site) {
+        // SAFETY: `site` points into the map, and the slot is an enum variant.
+        unsafe { add_shared(&raw mut (*site).sums[sum as usize], amount) };
+    }
+}
+
+/// Counts an entered futex call at its word; at depth *calls*.
+#[inline(always)]
+pub fn called(block: *mut Block, call: &Call) {
+    let Some(operation) = call.futex else { return };
+    let sum = if operation.is_wait() {
+        SiteSum::Waits
+    } else if operation.is_wake() {
+        SiteSum::Wakes
+    } else {
+        return;
+    };
+    let (site, _) = of_call(block, call);
+    // SAFETY: `block` points into the map, and is the running thread's.
+    unsafe { (*block).call_site = site };
+    add(site - 1, sum, 1);
+}
+
+/// Whether the wait ends by itself after a time: its fourth argument is that time.
+#[inline(always)]
+pub fn is_limited(call: &Call) -> bool {
+    matches!(call.futex, Some(Operation::Wait | Operation::LockPi)) && call.arguments[3] != 0
+}
+
+/// Sums a sleep that has ended.
+#[inline(always)]
+pub fn slept(index: u32, blocked_ns: u64, run_queue_ns: u64) {
+    let Some(site) = SITES.get_ptr_mut(index) else { return };
+    // SAFETY: `site` points into the map, and the slots are enum variants.
+    unsafe {
+        let site: *mut Site = site;
+        add_shared(&raw mut (*site).sums[SiteSum::BlockedNs as usize], blocked_ns);
+        add_shared(&raw mut (*site).sums[SiteSum::RunQueueNs as usize], run_queue_ns);
+        spread(&raw mut (*site).blocked, blocked_ns);
+        spread(&raw mut (*site).run_queue, run_queue_ns);
+    }
+}

@@ -1,0 +1,117 @@
+//! Copies of the running thread's registers and user stack into the ring buffer, to be unwound outside: most
+//! programs have no frame pointers.
+
+use core::ffi::c_void;
+
+use aya_ebpf::{
+    bindings::{BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP},
+    helpers::{
+        bpf_get_current_comm, bpf_get_current_task_btf, bpf_probe_read_kernel, bpf_task_pt_regs,
+        generated::{bpf_get_prandom_u32, bpf_probe_read_user},
+    },
+};
+use concprobe_common::{
+    block::Loss,
+    event::{self, REGISTERS, RING_BYTES, STACK_BYTES, SleepEnd, StackCopy},
+};
+
+use crate::{
+    maps::{EVENTS, config},
+    probes::context::{current_tgid, current_tid, field},
+    record::lose,
+};
+
+/// What one helper call copies of a stack; a chunk that is not all there is tried in halves.
+const CHUNK: usize = 2048;
+
+/// For how many sleeps a copy would stand now, or 0 if this one is not to be copied.
+#[inline(always)]
+pub fn chosen(before: u32) -> u32 {
+    let one_in = event::one_in(before);
+    // SAFETY: the helper has no preconditions.
+    if one_in == 1 || unsafe { bpf_get_prandom_u32() } & (one_in - 1) == 0 { one_in } else { 0 }
+}
+
+/// Copies the running thread's stack. `kind` is one of [`event::kind`].
+#[inline(always)]
+pub fn copy(kind: u32, id: u64, site: u32, weight: u32, now: u64) {
+    let Some(mut entry) = EVENTS.reserve::<StackCopy>(0) else {
+        lose(Loss::NoStack);
+        return;
+    };
+    let record = entry.as_mut_ptr();
+    // SAFETY: `record` is reserved memory of that size; the registers are those of the running thread, and
+    // the helpers check every address.
+    unsafe {
+        (*record).kind = kind;
+        (*record).id = id;
+        (*record).time_ns = now;
+        (*record).tid = current_tid();
+        (*record).tgid = current_tgid();
+        (*record).site = site;
+        (*record).weight = weight;
+        (*record).name = bpf_get_current_comm().unwrap_or_default();
+        let regs = bpf_task_pt_regs(bpf_get_current_task_btf()) as *const c_void;
+        let mut word = 0;
+        while word < REGISTERS {
+            (*record).registers[word] = if word < config!(regs_words) as usize {
+                bpf_probe_read_kernel(regs.byte_add(word * 8).cast()).unwrap_or(0)
+            } else {
+                0
+            };
+            word += 1;
+        }
+        let sp: u64 = field(regs, config!(regs_sp));
+        (*record).length = copy_stack(&raw mut (*record).stack, sp);
+        if (*record).length == 0 {
+            lose(Loss::UnreadStack);
+        }
+    }
+    entry.submit(wake_up());
+}
+
+/// The reader looks by itself from time to time: it is woken only when the buffer fills.
+#[inline(always)]
+fn wake_up() -> u64 {
+    if EVENTS.query(u64::from(BPF_RB_AVAIL_DATA)) > u64::from(RING_BYTES / 8) {
+        u64::from(BPF_RB_FORCE_WAKEUP)
+    } else {
+        u64::from(BPF_RB_NO_WAKEUP)
+    }
+}
+
+/// Copies as much as there is, and says how much.
+#[inline(always)]
+unsafe fn copy_stack(stack: *mut [u8; STACK_BYTES], sp: u64) -> u32 {
+    let mut length = 0;
+    let mut size = CHUNK;
+    let mut step = 0;
+    while step < STACK_BYTES / CHUNK + 5 {
+        step += 1;
+        if size < 64 || length + size > STACK_BYTES {
+            break;
+        }
+        // SAFETY: the range lies within `stack`, as was checked; the helper checks the user's address.
+        let failed = unsafe {
+            let to = (*stack).as_mut_ptr().add(length);
+            bpf_probe_read_user(to.cast(), size as u32, (sp + length as u64) as *const c_void)
+        };
+        if failed == 0 {
+            length += size;
+        } else {
+            size /= 2;
+        }
+    }
+    length as u32
+}
+
+/// Says how long the sleep of that number took.
+#[inline(always)]
+pub fn sleep_ended(id: u64, blocked_ns: u64, run_queue_ns: u64) {
+    let Some(mut entry) = EVENTS.reserve::<SleepEnd>(0) else {
+        lose(Loss::NoStack);
+        return;
+    };
+    entry.write(SleepEnd { kind: event::kind::SLEEP_END, reserved: 0, id, blocked_ns, run_queue_ns });
+    entry.submit(u64::from(BPF_RB_NO_WAKEUP));
+}

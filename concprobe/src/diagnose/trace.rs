@@ -1,0 +1,178 @@
+//! What a look at a program means: consistency, warnings, what was not visible, and the verdict. Reads the
+//! observation, and completes it.
+
+mod verdict;
+
+use std::collections::BTreeMap;
+
+use crate::{
+    harness::SelfCheck,
+    observation::{Depth, trace::Trace},
+    units::{count, share},
+};
+
+/// A thread's parts must add up to its wall time within this.
+const CONSERVATION: f64 = 0.01;
+
+/// Completes the observation.
+pub fn judge(trace: &mut Trace) {
+    trace.self_check = check(trace);
+    trace.unavailable = unavailable(trace);
+    trace.not_visible = not_visible(trace);
+    let warnings = warnings(trace);
+    trace.warnings.extend(warnings);
+    trace.verdict = verdict::verdict(trace);
+}
+
+fn check(trace: &Trace) -> SelfCheck {
+    let worst = trace
+        .threads
+        .iter()
+        .filter(|thread| thread.parts.wall_ns > 0)
+        .filter_map(|thread| {
+            Some(thread.parts.unaccounted_ns?.unsigned_abs() as f64 / thread.parts.wall_ns as f64)
+        })
+        .fold(0.0, f64::max);
+    SelfCheck {
+        passed: worst <= CONSERVATION,
+        detail: format!(
+            "on-CPU, blocked and run-queue add up to each thread's wall time within {}",
+            share(worst)
+        ),
+    }
+}
+
+fn unavailable(trace: &Trace) -> BTreeMap<String, String> {
+    let mut reasons = BTreeMap::new();
+    let mut say = |keys: &[&str], reason: &str| {
+        for key in keys {
+            reasons.insert((*key).to_owned(), reason.to_owned());
+        }
+    };
+    if trace.depth == Depth::Switches {
+        say(
+            &[
+                "counts.syscalls",
+                "counts.futex_waits",
+                "counts.futex_wakes",
+                "counts.futex_wait_again",
+                "counts.futex_wait_timed_out",
+                "counts.futex_wait_interrupted",
+                "parts.user_ns",
+                "parts.kernel_ns",
+                "locks[].waits",
+                "locks[].again",
+                "locks[].timed_out",
+                "locks[].interrupted",
+                "locks[].wakes",
+                "threads[].calls_again",
+                "threads[].empty_polls",
+                "polling",
+            ],
+            "depth switches does not look at system calls; use --futex-calls or --syscalls",
+        );
+        if trace.counts.futex_wait_slept.is_none() {
+            say(
+                &["counts.futex_wait_slept"],
+                "this kernel does not show its programs a sleeping thread's registers (Linux 5.15 does)",
+            );
+        }
+    }
+    if trace.calls.is_none() {
+        say(&["calls"], "calls are counted by number with --syscalls");
+    }
+    if trace.lock_calls.is_none() {
+        say(&["lock_calls"], "calls of lock functions are counted with --count-calls");
+    }
+    if trace.stack_copies.is_none() {
+        say(&["stack_copies", "locks[].waiters", "locks[].wakers"], "--no-stacks was asked for");
+    }
+    if trace.exit.is_none() {
+        let reason =
+            if trace.command.is_some() { "the command still runs" } else { "no command was started" };
+        say(&["exit"], reason);
+    }
+    if trace.probe_cost_ns_per_event.is_none() {
+        say(
+            &["probe_cost_ns_per_event"],
+            "timing the kernel programs would cost the program that is looked at",
+        );
+    }
+    reasons
+}
+
+/// What this look cannot see, said once for all.
+fn not_visible(trace: &Trace) -> Vec<String> {
+    let mut hidden = vec![
+        "locks that were had at once, and spinning in user space, which is on-CPU time here: --count-calls \
+         tells how often the lock functions are called"
+            .to_owned(),
+        "futexes that io_uring waits for".to_owned(),
+    ];
+    if trace.depth == Depth::Switches {
+        hidden.push(
+            "futex calls that did not sleep, polling calls, and how waits ended: --futex-calls and --syscalls"
+                .to_owned(),
+        );
+    }
+    if trace.locks.iter().any(|lock| lock.sleeps.waiters.iter().any(|stack| is_go(&stack.frames))) {
+        hidden.push(
+            "goroutines: the Go runtime parks them by itself, and what is seen here are its own threads"
+                .to_owned(),
+        );
+    }
+    for (loss, what) in [
+        ("no_site", "places of sleep beyond the table (raise --max-locks); their time is summed in one row"),
+        ("no_pair", "which threads slept where, beyond the table: numbers of threads are too low"),
+        ("no_name", "names of ended threads beyond the table"),
+        ("no_stack", "stacks that found no room in the ring buffer"),
+        ("unread_stack", "stacks that were not in memory"),
+    ] {
+        if let Some(events) = trace.blurs.get(loss).filter(|events| **events > 0) {
+            hidden.push(format!("{what} ({} times)", count(*events)));
+        }
+    }
+    hidden
+}
+
+fn is_go(frames: &[String]) -> bool {
+    frames.iter().any(|frame| frame.starts_with("runtime."))
+}
+
+fn warnings(trace: &Trace) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if trace.lost > 0 {
+        let causes: Vec<String> = trace
+            .losses
+            .iter()
+            .filter(|(_, events)| **events > 0)
+            .map(|(cause, events)| format!("{cause} {events}"))
+            .collect();
+        warnings.push(format!(
+            "{} events were lost, so sums are too low: {}",
+            count(trace.lost),
+            causes.join(", ")
+        ));
+    }
+    if let Some(missed) = trace.probe.missed_runs.filter(|missed| *missed > 0) {
+        warnings.push(format!(
+            "the kernel left out {} runs of the kernel programs, which would have interrupted another one; \
+             what that hid of this program is counted under losses or blurs",
+            count(missed)
+        ));
+    }
+    if trace.threads.is_empty() {
+        warnings.push(
+            "nothing was seen: no event of this program came; is it really this process (PID namespaces), \
+             and does it run?"
+                .to_owned(),
+        );
+    }
+    let running = trace.processes.iter().filter(|process| process.running).count();
+    if trace.exit.is_some() && running > 0 {
+        warnings.push(format!(
+            "{running} processes that the command started still run; they were looked at until the command ended"
+        ));
+    }
+    warnings
+}

@@ -1,0 +1,256 @@
+//! The verdict: a few sentences with their figures, the greatest cost first. It must be right before it is
+//! clever: what is no cost is called none.
+
+use crate::{
+    observation::{
+        Depth,
+        trace::{Kind, Lock, Trace},
+    },
+    units::{count, duration_ns, share},
+};
+
+/// A cost below this part of the time of the threads that work is not worth a sentence.
+const WORTH: f64 = 0.02;
+/// Nor is one below this part of the time that the look took.
+const NOTICEABLE: f64 = 0.02;
+/// So many hand-overs a second and more are a cost by themselves.
+const HAND_OVERS: u64 = 10_000;
+/// A thread that lives shorter than so many times its creation is one for each task.
+const SHORT_LIVED: u64 = 10;
+/// So many creations and more are worth a sentence.
+const CREATIONS: u64 = 100;
+
+/// A sentence, and the thread time that it is about.
+struct Finding {
+    cost_ns: u64,
+    sentence: String,
+}
+
+/// The sentences.
+pub(super) fn verdict(trace: &Trace) -> Vec<String> {
+    let busy = busy_ns(trace);
+    let mut findings: Vec<Finding> = Vec::new();
+    findings.extend(trace.locks.iter().filter_map(|lock| contended(lock, busy)));
+    findings.extend(trace.locks.iter().filter_map(|lock| handed_over(trace, lock)));
+    findings.extend(run_queue(trace, busy));
+    findings.extend(creation(trace));
+    findings.extend(polling(trace));
+    findings.retain(|finding| part(finding.cost_ns, trace.wall_ns) >= NOTICEABLE);
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.cost_ns));
+    let mut sentences: Vec<String> = findings.into_iter().take(5).map(|finding| finding.sentence).collect();
+    if sentences.is_empty() {
+        sentences.push(nothing(trace));
+    } else {
+        sentences.push(where_time_went(trace));
+    }
+    sentences.extend(idle(trace));
+    sentences
+}
+
+/// Time of the threads that work, or would if they could: on the CPU, waiting for one, or at a lock. What
+/// costs are measured against.
+fn busy_ns(trace: &Trace) -> u64 {
+    let at_locks: u64 =
+        trace.locks.iter().filter(|lock| lock.kind.excludes()).map(|lock| lock.sleeps.blocked_ns()).sum();
+    let parts = &trace.parts;
+    (parts.on_cpu_ns.unwrap_or(0) + parts.run_queue_ns.unwrap_or(0) + at_locks).max(1)
+}
+
+fn part(cost: u64, whole: u64) -> f64 {
+    cost as f64 / whole.max(1) as f64
+}
+
+/// A lock that several threads wanted at the same time.
+fn contended(lock: &Lock, busy: u64) -> Option<Finding> {
+    if !lock.kind.excludes() || lock.sleeps.threads < 2 {
+        return None;
+    }
+    let (blocked, run_queue) = (lock.sleeps.blocked_ns(), lock.sleeps.run_queue.sum_ns);
+    let cost_ns = blocked + run_queue;
+    if part(cost_ns, busy) < WORTH {
+        return None;
+    }
+    let mut sentence = format!(
+        "The {} {} costs {} of the time of the threads that work: {} sleeps of {} threads, {} blocked",
+        lock.kind.name(),
+        lock.name,
+        share(part(cost_ns, busy)),
+        count(lock.sleeps.slept + lock.sleeps.open),
+        count(lock.sleeps.threads),
+        duration_ns(blocked),
+    );
+    if let (Some(p50), Some(p99)) = (lock.sleeps.blocked.p50_ns, lock.sleeps.blocked.p99_ns) {
+        sentence.push_str(&format!(" (median {}, p99 {})", duration_ns(p50), duration_ns(p99)));
+    }
+    sentence.push_str(&format!(" and {} then waiting for a CPU", duration_ns(run_queue)));
+    if let Some(waiter) = lock.sleeps.waiters.first().and_then(|waiter| caller(&waiter.frames)) {
+        sentence.push_str(&format!(", mostly in {waiter}"));
+    }
+    if let Some(waker) = lock.wakers.first() {
+        let function = caller(&waker.frames).map_or_else(String::new, |caller| format!(" in {caller}"));
+        sentence.push_str(&format!(
+            "; {} of it was ended by thread {}{function}, which had held it",
+            share(waker.share),
+            waker.thread
+        ));
+    }
+    sentence.push_str(if run_queue > blocked {
+        ". More threads will not help: the waiters wait for a CPU longer than for the lock; use fewer."
+    } else {
+        ". Hold it shorter, split it (one for each part of the data), or hand over in batches."
+    });
+    Some(Finding { cost_ns, sentence })
+}
+
+/// Threads that hand over so often that sleeping and waking is the work.
+fn handed_over(trace: &Trace, lock: &Lock) -> Option<Finding> {
+    if lock.kind.excludes() || lock.idle || lock.kind == Kind::Join {
+        return None;
+    }
+    let rate = u64::try_from(u128::from(lock.sleeps.slept) * 1_000_000_000 / u128::from(trace.wall_ns.max(1)))
+        .unwrap_or(u64::MAX);
+    if rate < HAND_OVERS {
+        return None;
+    }
+    Some(Finding {
+        cost_ns: lock.sleeps.blocked_ns() + lock.sleeps.run_queue.sum_ns,
+        sentence: format!(
+            "At the {} {} threads go to sleep {} times a second, for {} in the median: the hand-over itself is \
+             the cost. Hand over in batches, or leave slots so that the producer need not wait.",
+            lock.kind.name(),
+            lock.name,
+            count(rate),
+            lock.sleeps.blocked.p50_ns.map_or_else(|| "?".to_owned(), duration_ns),
+        ),
+    })
+}
+
+/// Threads that could run and had no CPU.
+fn run_queue(trace: &Trace, busy: u64) -> Option<Finding> {
+    let cost_ns = trace.parts.run_queue_ns?;
+    let cpus = trace.environment.usable_cpu_count();
+    let on_cpu = trace.parts.on_cpu_ns?;
+    if part(cost_ns, busy) < 0.1 || cost_ns < on_cpu / 4 {
+        return None;
+    }
+    Some(Finding {
+        cost_ns,
+        sentence: format!(
+            "Threads that could run waited {} for a CPU, {} of the time of the threads that work, and ran {}: \
+             there are more of them than the {cpus} CPUs; more threads will not help, fewer will.",
+            duration_ns(cost_ns),
+            share(part(cost_ns, busy)),
+            duration_ns(on_cpu),
+        ),
+    })
+}
+
+/// Threads that are made, used once and thrown away.
+fn creation(trace: &Trace) -> Option<Finding> {
+    let creation = &trace.creation;
+    let made = creation.threads + creation.processes;
+    let (latency, life) = (creation.latency.p50_ns?, creation.life.p50_ns?);
+    if made < CREATIONS || life > latency.saturating_mul(SHORT_LIVED) {
+        return None;
+    }
+    let cost_ns = creation.latency.sum_ns;
+    let by = creation
+        .creators
+        .first()
+        .and_then(|stack| caller(&stack.frames))
+        .map_or_else(String::new, |caller| format!(", mostly in {caller}"));
+    Some(Finding {
+        cost_ns,
+        sentence: format!(
+            "A thread for each task: {} threads and {} processes were created{by}; half of them lived shorter \
+             than {}, and half took longer than {} from their creation to their first run ({} in all). A pool \
+             of threads pays that once.",
+            count(creation.threads),
+            count(creation.processes),
+            duration_ns(life),
+            duration_ns(latency),
+            duration_ns(cost_ns),
+        ),
+    })
+}
+
+/// Threads that burn a CPU to ask whether there is something to do.
+fn polling(trace: &Trace) -> Option<Finding> {
+    let polling = trace.polling.as_ref()?;
+    let first = polling.first()?;
+    let cpus: f64 = polling.iter().map(|thread| thread.cpus).sum();
+    let cost_ns = polling.iter().map(|thread| thread.on_cpu_ns).sum();
+    (cpus >= 0.05).then(|| Finding {
+        cost_ns,
+        sentence: format!(
+            "{} polls: {} of its {} calls yielded nothing, and it keeps {:.2} CPUs busy{}. Wait for readiness \
+             instead (epoll_wait or poll with a time limit, or a blocking call).",
+            first.thread,
+            count(first.in_vain),
+            count(first.calls),
+            cpus,
+            if polling.len() > 1 { format!(" with {} others", polling.len() - 1) } else { String::new() },
+        ),
+    })
+}
+
+/// The first function of the program itself: what is below it is the library that it calls.
+fn caller(frames: &[String]) -> Option<String> {
+    const LIBRARIES: &[&str] = &[
+        "libc.so",
+        "libpthread",
+        "libstdc++",
+        "std::",
+        "core::",
+        "alloc::",
+        "parking_lot",
+        "__libc",
+        "syscall",
+        "[vdso]",
+        "ld-linux",
+    ];
+    let named = |frame: &&String| !frame.contains("+0x");
+    frames
+        .iter()
+        .filter(named)
+        .find(|frame| !LIBRARIES.iter().any(|library| frame.contains(library)))
+        .map(|frame| frame.split(" at ").next().unwrap_or(frame).to_owned())
+}
+
+fn where_time_went(trace: &Trace) -> String {
+    let parts = &trace.parts;
+    let of_wall =
+        |time: Option<u64>| time.map_or_else(|| "?".to_owned(), |time| share(part(time, parts.wall_ns)));
+    format!(
+        "Of {} of thread time, {} was on the CPU, {} blocked, {} waiting for a CPU.",
+        duration_ns(parts.wall_ns),
+        of_wall(parts.on_cpu_ns),
+        of_wall(parts.blocked_ns),
+        of_wall(parts.run_queue_ns)
+    )
+}
+
+fn nothing(trace: &Trace) -> String {
+    let mut sentence =
+        format!("Nothing to fix here in locks, threads or waiting: {}", where_time_went(trace));
+    let cpus = part(trace.parts.on_cpu_ns.unwrap_or(0), trace.wall_ns);
+    if cpus >= 0.5 && trace.depth == Depth::Switches {
+        sentence.push_str(&format!(
+            " It kept {cpus:.2} CPUs busy; whether with work or with polling, --syscalls tells."
+        ));
+    }
+    sentence
+}
+
+/// Those who waited for work: their time is no cost, but is not hidden.
+fn idle(trace: &Trace) -> Option<String> {
+    let idle: Vec<&Lock> = trace.locks.iter().filter(|lock| lock.idle).collect();
+    let time: u64 = idle.iter().map(|lock| lock.sleeps.blocked_ns()).sum();
+    (time > 0).then(|| {
+        format!(
+            "Idle waiters, which cost nothing: {} at {} places where threads wait for work or for each other.",
+            duration_ns(time),
+            count(idle.len() as u64)
+        )
+    })
+}
