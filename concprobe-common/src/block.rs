@@ -253,6 +253,8 @@ pub struct Block {
     pub parent: u32,
     /// 1 when the thread was there before the programs were on.
     pub existed: u32,
+    /// Thread id in the PID namespace of the user side, 0 when not known.
+    pub own_tid: u32,
     /// Name, as far as it is known: at the creation, after a renaming, at the exit.
     pub name: [u8; 16],
     /// Name before the first renaming, empty without one.
@@ -322,6 +324,7 @@ impl Block {
         known_sites: [KnownSite::NONE; KNOWN_SITES],
         parent: 0,
         existed: 0,
+        own_tid: 0,
         name: [0; 16],
         first_name: [0; 16],
     };
@@ -384,6 +387,20 @@ impl EndedNamed {
     };
 }
 
+/// The ids of a thread, as the task iterator lists them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Ids {
+    /// Thread id in the initial PID namespace.
+    pub tid: u32,
+    /// Process id there.
+    pub tgid: u32,
+    /// Thread id in the PID namespace of the reader.
+    pub own_tid: u32,
+    /// How deep that namespace is nested.
+    pub level: u32,
+}
+
 /// Which thread a CPU runs, as the last switch there said.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -400,8 +417,8 @@ pub struct Running {
 pub struct Control {
     /// 1 once the look is over: threads are neither taken on nor summed any more.
     pub stopped: u32,
-    /// Keeps the size explicit.
-    pub reserved: u32,
+    /// How deep the PID namespace of the user side is nested; 0 in the machine's first one.
+    pub level: u32,
 }
 
 /// How many ended threads keep their blocks to be listed one by one; later ones are summed by name.

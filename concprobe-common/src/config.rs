@@ -71,6 +71,18 @@ pub struct Config {
     pub follow: u32,
     /// 1 when stacks are copied.
     pub stacks: u32,
+    /// `task_struct.group_leader`.
+    pub task_group_leader: u32,
+    /// Keeps the size explicit.
+    pub reserved: u32,
+    /// `task_struct.thread_pid`.
+    pub task_thread_pid: u32,
+    /// `pid.level`: how many PID namespaces deep.
+    pub pid_level: u32,
+    /// `pid.numbers`: its number in each of them.
+    pub pid_numbers: u32,
+    /// Size of a `upid`, an element of those.
+    pub upid_size: u32,
     /// Of the 32-bit mark: `task_struct.thread_info.status`, or [`ABSENT`] where there is no such mark.
     pub task_status: u32,
     /// Numbers of the calls that look whether something is ready and return 0 when nothing is.
@@ -132,6 +144,12 @@ impl Config {
         tracing: 0,
         follow: 1,
         stacks: 0,
+        task_group_leader: ABSENT,
+        reserved: 0,
+        task_thread_pid: ABSENT,
+        pid_level: ABSENT,
+        pid_numbers: ABSENT,
+        upid_size: ABSENT,
         task_status: ABSENT,
         polls: [ABSENT; POLLS],
         nr_restart: ABSENT,
@@ -149,4 +167,4 @@ impl Config {
     };
 }
 
-const _: () = assert!(size_of::<Config>() == 200);
+const _: () = assert!(size_of::<Config>() == 224);

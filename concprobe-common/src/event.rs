@@ -33,8 +33,8 @@ pub struct StackCopy {
     pub time_ns: u64,
     /// Thread id in the initial PID namespace.
     pub tid: u32,
-    /// Process id.
-    pub tgid: u32,
+    /// Process id in the PID namespace of the user side.
+    pub own_tgid: u32,
     /// Index of the site, of a sleeper.
     pub site: u32,
     /// For how many like it this one stands.

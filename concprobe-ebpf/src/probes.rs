@@ -5,6 +5,7 @@ mod announce;
 pub mod context;
 mod end;
 mod exec;
+mod list;
 mod lock_call;
 mod newtask;
 mod rename;

@@ -12,13 +12,15 @@ use aya_ebpf::{
 };
 use concprobe_common::{
     block::Loss,
+    config::ABSENT,
     event::{self, REGISTERS, RING_BYTES, STACK_BYTES, SleepEnd, StackCopy},
 };
 
 use crate::{
     maps::{EVENTS, config},
-    probes::context::{current_tgid, current_tid, field},
+    probes::context::{current_tgid, current_tid, field, own_number},
     record::lose,
+    thread,
 };
 
 /// What one helper call copies of a stack; a chunk that is not all there is tried in halves.
@@ -47,7 +49,7 @@ pub fn copy(kind: u32, id: u64, site: u32, weight: u32, now: u64) {
         (*record).id = id;
         (*record).time_ns = now;
         (*record).tid = current_tid();
-        (*record).tgid = current_tgid();
+        (*record).own_tgid = own_tgid();
         (*record).site = site;
         (*record).weight = weight;
         (*record).name = bpf_get_current_comm().unwrap_or_default();
@@ -68,6 +70,20 @@ pub fn copy(kind: u32, id: u64, site: u32, weight: u32, now: u64) {
         }
     }
     entry.submit(wake_up());
+}
+
+/// The running thread's process, as the user side calls it.
+#[inline(always)]
+fn own_tgid() -> u32 {
+    let level = thread::level();
+    if level == 0 || config!(task_thread_pid) == ABSENT {
+        return current_tgid();
+    }
+    // SAFETY: the helper has no preconditions, and the offsets come from this kernel's BTF.
+    unsafe {
+        let task = bpf_get_current_task_btf() as *const c_void;
+        own_number(field(task, config!(task_group_leader)), level)
+    }
 }
 
 /// The reader looks by itself from time to time: it is woken only when the buffer fills.

@@ -68,6 +68,13 @@ pub fn stopped() -> bool {
     CONTROL.get(0).is_some_and(|control| unsafe { core::ptr::read_volatile(&raw const control.stopped) } != 0)
 }
 
+/// How deep the PID namespace of the user side is nested.
+#[inline(always)]
+pub fn level() -> u32 {
+    // SAFETY: the pointer is into the map.
+    CONTROL.get(0).map_or(0, |control| unsafe { core::ptr::read_volatile(&raw const control.level) })
+}
+
 /// Gives the thread a block; what is not named here is zero.
 #[inline(always)]
 pub fn track(tid: u32) -> Option<(u32, *mut Block)> {

@@ -4,7 +4,7 @@ mod arguments;
 mod look;
 mod output;
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
 use anyhow::{Context as _, Result};
 use clap::{ArgMatches, FromArgMatches as _};
@@ -15,10 +15,10 @@ use crate::{
     observation::{self, Observation},
     plan::Plan,
     report, reproduce, run,
-    target::NotStarted,
+    target::{Identity, NotStarted},
     trace, workload,
 };
-use output::Destination;
+use output::{Destination, OwnStdout};
 
 /// Done.
 const DONE: u8 = 0;
@@ -50,8 +50,8 @@ fn dispatch(matches: &ArgMatches, started_ns: u64) -> Result<u8> {
         Some(("doctor", options)) => examine(options.get_flag("json")),
         Some(("run", options)) => measure(options, started_ns),
         Some(("reproduce", options)) => reproduce_sets(options),
-        Some(("trace", options)) => look_at(&look::TraceOptions::from_arg_matches(options)?.resolve()?),
-        Some(("attach", options)) => look_at(&look::AttachOptions::from_arg_matches(options)?.resolve()),
+        Some(("trace", options)) => look_at(look::TraceOptions::from_arg_matches(options)?.resolve()?),
+        Some(("attach", options)) => look_at(look::AttachOptions::from_arg_matches(options)?.resolve()),
         Some((run::process::COMMAND, options)) => serve(options),
         _ => unreachable!("clap demands one of the commands"),
     }
@@ -92,7 +92,7 @@ fn measure(options: &ArgMatches, started_ns: u64) -> Result<u8> {
     let entry = workload::find(name).context("no such workload")?;
     let plans = arguments::RunOptions::from_arg_matches(options)?.resolve(entry, options)?;
     let first = plans.first().context("there is nothing to run")?;
-    let destination = first.output.as_deref().map(Destination::prepare).transpose()?;
+    let destination = destination(first.output.as_deref())?;
     if first.verbose >= 2 {
         output::show_messages();
     }
@@ -187,7 +187,7 @@ fn swept_parameter(plans: &[Plan]) -> String {
 
 fn reproduce_sets(options: &ArgMatches) -> Result<u8> {
     let options = arguments::ReproduceOptions::from_arg_matches(options)?;
-    let destination = options.output.as_deref().map(Destination::prepare).transpose()?;
+    let destination = destination(options.output.as_deref())?;
     let runtime = run::runtime()?;
     let outcome = runtime.block_on(reproduce::reproduce(&options.sets()));
     runtime.shutdown_background();
@@ -211,11 +211,14 @@ fn reproduce_sets(options: &ArgMatches) -> Result<u8> {
     })
 }
 
-fn look_at(plan: &trace::Plan) -> Result<u8> {
-    let destination = plan.output.as_deref().map(Destination::prepare).transpose()?;
+fn look_at(plan: trace::Plan) -> Result<u8> {
+    let (json, verbose) = (plan.json, plan.verbose);
+    let destination = destination(plan.output.as_deref())?;
+    let own_stdout = json.then(OwnStdout::take).transpose()?;
     let runtime = run::runtime()?;
     let outcome = runtime.block_on(trace::trace(plan));
     runtime.shutdown_background();
+    drop(own_stdout);
     let seen = match outcome {
         Ok(seen) => seen,
         Err(error) => {
@@ -231,9 +234,9 @@ fn look_at(plan: &trace::Plan) -> Result<u8> {
             return Err(run::explain(error, &output::arguments()));
         }
     };
-    let json = (plan.json || destination.is_some()).then(|| report::json(&seen)).transpose()?;
-    let screen = (!plan.json).then(|| report::trace(&seen, output::style(plan.verbose)));
-    let delivered = hand_over(screen.as_deref(), json.as_deref(), destination)?;
+    let text = (json || destination.is_some()).then(|| report::json(&seen)).transpose()?;
+    let screen = (!json).then(|| report::trace(&seen, output::style(verbose)));
+    let delivered = hand_over(screen.as_deref(), text.as_deref(), destination)?;
     let in_order = seen.lost == 0 && seen.self_check.passed;
     Ok(match seen.exit {
         Some(exit) if exit.status != Some(0) => exit_status(exit),
@@ -246,6 +249,13 @@ fn look_at(plan: &trace::Plan) -> Result<u8> {
         _ if in_order => DONE,
         _ => DOUBTFUL,
     })
+}
+
+/// Where the whole result goes; under sudo it belongs to the caller.
+fn destination(path: Option<&Path>) -> Result<Option<Destination>> {
+    let Some(path) = path else { return Ok(None) };
+    let owner = Identity::find(None).ok().and_then(|identity| identity.owner());
+    Ok(Some(Destination::prepare(path)?.give_to(owner)))
 }
 
 /// As a shell says it.

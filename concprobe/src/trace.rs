@@ -6,6 +6,7 @@ mod copies;
 mod gather;
 mod kind;
 mod lock_calls;
+mod numbering;
 mod places;
 mod rows;
 mod subject;
@@ -82,11 +83,13 @@ pub enum Of {
 ///
 /// # Errors
 /// When nothing could be seen: the kernel programs, the command, the process.
-pub async fn trace(plan: &Plan) -> Result<Trace> {
+pub async fn trace(mut plan: Plan) -> Result<Trace> {
     let environment = Environment::read();
     // What is refused for its own sake is refused before anything is loaded.
     let mut subject = Subject::find(&plan.of)?;
-    let mut session = load(plan)?;
+    let mut session = load(&plan)?;
+    let limits = fit(&mut plan, &session);
+    let plan = &plan;
     session.attach(Set::Switches)?;
     session.attach(Set::Names)?;
     let mut copies = plan.stacks.then(|| Copies::watch(&mut session)).transpose()?;
@@ -108,7 +111,7 @@ pub async fn trace(plan: &Plan) -> Result<Trace> {
     if let Some(copies) = &mut copies {
         copies.fetch();
     }
-    let mut harvest = gather::Harvest { plan, environment, session, copies, subject, end, started_ns, slice };
+    let mut harvest = gather::Harvest { plan, environment, session, copies, subject, end, started_ns, slice, limits };
     let mut seen = gather::observation(&mut harvest)?;
     // The look may be over before the command is, whose exit status is concprobe's.
     while seen.exit.is_none() && harvest.subject.is_command() {
@@ -117,6 +120,27 @@ pub async fn trace(plan: &Plan) -> Result<Trace> {
         }
     }
     Ok(seen)
+}
+
+/// What this kernel cannot is left out, or done in another way; the answer is what to say about it.
+fn fit(plan: &mut Plan, session: &Session) -> Vec<String> {
+    if session.config().has_task_pt_regs != 0 {
+        return Vec::new();
+    }
+    let mut limits = Vec::new();
+    if plan.depth == Depth::Switches {
+        plan.depth = Depth::Calls;
+        limits.push(
+            "this kernel does not show its programs a sleeping thread's registers (Linux 5.15 does), so the hooks \
+             at system calls tell where it sleeps: --depth calls, which costs more"
+                .to_owned(),
+        );
+    }
+    if plan.stacks {
+        plan.stacks = false;
+        limits.push("for the same reason no stacks are copied".to_owned());
+    }
+    limits
 }
 
 fn load(plan: &Plan) -> Result<Session> {

@@ -149,3 +149,39 @@ fn the_cost_of_the_kernel_programs_is_measured() {
         assert_eq!(cost, number(&run, "/probe/timed_ns") / number(&run, "/probe/timed_runs"), "{way}");
     }
 }
+
+#[test]
+fn a_look_at_a_program_counts_every_thread_that_it_creates() {
+    let _alone = support::alone();
+    for way in WAYS {
+        let options = "run thread-create --no-bpf --ops 500 --warmup 0s --repeat 1 -o /dev/null";
+        let look = support::look(&format!("--attach {way}"), options);
+        // One thread for each op, and the member of the crew itself; one process, the workload's.
+        assert_eq!(number(&look, "/counts/threads_created"), 501, "{way}");
+        assert_eq!(number(&look, "/counts/processes_created"), 1, "{way}");
+        assert_eq!(number(&look, "/creation/life/count"), 503, "{way}: all have ended");
+        let rows = look["threads"].as_array().unwrap();
+        assert_eq!(rows.iter().map(|row| row["threads"].as_u64().unwrap()).sum::<u64>(), 503, "{way}");
+        assert!(rows.iter().all(|row| row["running"] == false), "{way}");
+        assert_eq!(number(&look, "/lost"), 0, "{way}: {}", look["losses"]);
+        assert_eq!(look["self_check"]["passed"], true, "{way}: {}", look["self_check"]);
+    }
+}
+
+#[test]
+fn a_look_at_a_program_finds_where_its_threads_sleep() {
+    let _alone = support::alone();
+    for way in WAYS {
+        let options = "run sem-pingpong --pin 0 --no-bpf --ops 5000 --warmup 0s --repeat 1 -o /dev/null";
+        let look = support::look(&format!("--attach {way}"), options);
+        let slept = number(&look, "/counts/futex_wait_slept");
+        let locks = look["locks"].as_array().unwrap();
+        let at_locks: u64 = locks.iter().map(|lock| lock["slept"].as_u64().unwrap()).sum();
+        assert_eq!(at_locks, slept, "{way}: {locks:?}");
+        // Each turn of a pingpong on one CPU is a sleep, or an involuntary switch.
+        let switches = slept + number(&look, "/counts/involuntary_switches");
+        assert!(switches >= 5_000, "{way}: {switches}");
+        assert_eq!(number(&look, "/lost"), 0, "{way}: {}", look["losses"]);
+        assert_eq!(look["self_check"]["passed"], true, "{way}: {}", look["self_check"]);
+    }
+}

@@ -3,7 +3,9 @@
 use core::ffi::c_void;
 
 use aya_ebpf::{
-    helpers::{bpf_get_current_pid_tgid, bpf_get_current_task_btf, bpf_task_pt_regs},
+    helpers::{
+        bpf_get_current_pid_tgid, bpf_get_current_task_btf, bpf_probe_read_kernel, bpf_task_pt_regs,
+    },
     programs::TracePointContext,
 };
 
@@ -42,6 +44,25 @@ pub fn current_tid() -> u32 {
 #[inline(always)]
 pub fn current_tgid() -> u32 {
     (bpf_get_current_pid_tgid() >> 32) as u32
+}
+
+/// The number of a thread in a PID namespace so many levels deep; 0 if it has none there.
+///
+/// # Safety
+/// `task` must be a `task_struct` of which the verifier knows.
+#[inline(always)]
+pub unsafe fn own_number(task: *const c_void, level: u32) -> u32 {
+    // SAFETY: by the contract above; the helper checks every address.
+    unsafe {
+        let pid: *const c_void = field(task, config!(task_thread_pid));
+        let deepest =
+            bpf_probe_read_kernel(pid.byte_add(config!(pid_level) as usize).cast::<u32>()).unwrap_or(0);
+        if deepest < level {
+            return 0;
+        }
+        let offset = config!(pid_numbers) as usize + level as usize * config!(upid_size) as usize;
+        bpf_probe_read_kernel(pid.byte_add(offset).cast::<u32>()).unwrap_or(0)
+    }
 }
 
 /// A system call of the running thread.

@@ -13,12 +13,13 @@ use aya_ebpf::{
 use aya_log_ebpf::debug;
 use concprobe_common::{
     block::{Block, Counter, place},
+    config::ABSENT,
     event,
 };
 
 use crate::{
     maps::{BLOCKS, config},
-    probes::context::{current_tid, field, record},
+    probes::context::{current_tid, field, own_number, record},
     record::add,
     stack, thread,
 };
@@ -31,7 +32,7 @@ pub fn newtask_btf(context: BtfTracePointContext) -> i32 {
     let child: *const c_void = context.arg(0);
     let flags: u64 = context.arg(1);
     // SAFETY: a `task_struct`, and the offset comes from this kernel's BTF.
-    created(&context, unsafe { field(child, config!(task_pid)) }, flags);
+    created(&context, unsafe { field(child, config!(task_pid)) }, Some(child), flags);
     0
 }
 
@@ -41,12 +42,12 @@ pub fn newtask_classic(context: TracePointContext) -> u32 {
     let (child, flags) = unsafe {
         (record::<u32>(&context, config!(newtask_pid)), record::<u64>(&context, config!(newtask_clone_flags)))
     };
-    created(&context, child, flags);
+    created(&context, child, None, flags);
     0
 }
 
 #[inline(always)]
-fn created(context: &impl EbpfContext, child: u32, flags: u64) {
+fn created(context: &impl EbpfContext, child: u32, task: Option<*const c_void>, flags: u64) {
     let Some(slot) = thread::slot_of_current() else { return };
     let creator_tid = current_tid();
     let Some(creator) = BLOCKS.get_ptr_mut(slot) else { return };
@@ -60,6 +61,11 @@ fn created(context: &impl EbpfContext, child: u32, flags: u64) {
         inherit(block, creator, slot, creator_tid);
         if config!(tracing) != 0 {
             settle(block, creator, child, flags);
+            let level = thread::level();
+            if let Some(task) = task.filter(|_| level != 0 && config!(task_thread_pid) != ABSENT) {
+                // SAFETY: the tracepoint's task; `block` points into the map, and the child has not run.
+                unsafe { (*block).own_tid = own_number(task, level) };
+            }
         }
     }
     if config!(stacks) != 0 {

@@ -82,7 +82,7 @@ pub struct LookOptions {
     /// Where to write the whole result, as JSON
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The whole result as JSON on stdout, and nothing else of concprobe there
+    /// The whole result as JSON on stdout, and nothing else there: a command's own output goes to stderr
     #[arg(long)]
     json: bool,
     /// All rows, and more about concprobe itself; twice: the kernel programs' messages

@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, IsTerminal as _, Write as _},
+    os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
 };
 
@@ -76,6 +77,37 @@ pub fn show_messages() {
     }
 }
 
+/// While it lives, what a command writes to stdout goes to stderr, so that a result can have stdout alone.
+#[derive(Debug)]
+pub struct OwnStdout(OwnedFd);
+
+impl OwnStdout {
+    /// Takes stdout for the result.
+    ///
+    /// # Errors
+    /// When the system has no descriptor left.
+    pub fn take() -> Result<Self> {
+        let kept = io::stdout().as_fd().try_clone_to_owned().context("cannot keep stdout for the result")?;
+        redirect(io::stderr().as_fd()).context("cannot lead the command's output to stderr")?;
+        Ok(Self(kept))
+    }
+}
+
+impl Drop for OwnStdout {
+    fn drop(&mut self) {
+        // It worked in the other direction, and a result that goes to stderr is better than none.
+        let _ = redirect(self.0.as_fd());
+    }
+}
+
+fn redirect(to: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: both descriptors are open.
+    if unsafe { libc::dup2(to.as_raw_fd(), libc::STDOUT_FILENO) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
 /// Where the whole result goes, found to be writable before anything is measured.
 #[derive(Debug)]
 pub struct Destination {
@@ -83,9 +115,17 @@ pub struct Destination {
     file: File,
     /// The file was made by this run.
     fresh: bool,
+    /// To whom the file is given.
+    owner: Option<(u32, u32)>,
 }
 
 impl Destination {
+    /// Gives the file to that user and group, under sudo to the caller.
+    pub fn give_to(mut self, owner: Option<(u32, u32)>) -> Self {
+        self.owner = owner;
+        self
+    }
+
     /// Opens the file without touching what it holds.
     ///
     /// # Errors
@@ -98,7 +138,7 @@ impl Destination {
             .truncate(false)
             .open(path)
             .with_context(|| format!("cannot write the result to {}", path.display()))?;
-        Ok(Self { path: path.to_owned(), file, fresh })
+        Ok(Self { path: path.to_owned(), file, fresh, owner: None })
     }
 
     /// Writes the result; a file that held an older one is replaced only when all of the new one is there.
@@ -106,7 +146,7 @@ impl Destination {
     /// # Errors
     /// What the system says, and that the result has been printed.
     pub fn save(self, text: &str) -> Result<()> {
-        let Self { path, mut file, fresh } = self;
+        let Self { path, mut file, fresh, owner } = self;
         let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
         let written = if fresh || !is_file {
             file.write_all(text.as_bytes()).and_then(|()| if is_file { file.sync_all() } else { Ok(()) })
@@ -116,6 +156,10 @@ impl Destination {
         if written.is_err() && fresh {
             // A part of a result must not pass for one.
             let _ = fs::remove_file(&path);
+        }
+        if let Some((user, group)) = owner.filter(|_| fresh && is_file && written.is_ok()) {
+            std::os::unix::fs::chown(&path, Some(user), Some(group))
+                .with_context(|| format!("cannot give {} to its user", path.display()))?;
         }
         written.with_context(|| format!("the result could not be saved to {}", path.display()))
     }

@@ -168,6 +168,17 @@ fn warnings(trace: &Trace) -> Vec<String> {
                 .to_owned(),
         );
     }
+    let switches = |count: Option<u64>| count.unwrap_or(0);
+    if !trace.threads.is_empty()
+        && switches(trace.counts.voluntary_switches) + switches(trace.counts.involuntary_switches) == 0
+        && trace.threads.iter().all(|thread| thread.running && thread.existed_before)
+    {
+        warnings.push(
+            "not one of its threads was switched during the look: they slept, or ran, all the time; what is \
+             said of them is read from /proc"
+                .to_owned(),
+        );
+    }
     let running = trace.processes.iter().filter(|process| process.running).count();
     if trace.exit.is_some() && running > 0 {
         warnings.push(format!(

@@ -76,6 +76,9 @@ pub const PROGRAMS: &[Row] = &[
 /// The program at lock functions, which has one flavour and is attached at as many places as there are.
 pub const LOCK_CALL: &str = "lock_call";
 
+/// The program that lists the ids of all threads: the task iterator.
+pub const LIST: &str = "list";
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -89,7 +92,7 @@ mod tests {
         let listed: BTreeSet<String> = PROGRAMS
             .iter()
             .flat_map(|row| [row.program(Way::Btf), row.program(Way::Classic)])
-            .chain([LOCK_CALL.to_owned()])
+            .chain([LOCK_CALL.to_owned(), LIST.to_owned()])
             .collect();
         assert_eq!(found, listed);
     }

@@ -98,18 +98,15 @@ pub fn resolve(way: Way, session: u64, tracefs: Option<&Path>) -> Result<Config>
     let Ok(btf) = kernel_btf() else { return Ok(config) };
     let has_task_pt_regs = has_helper(&btf, "BPF_FUNC_task_pt_regs");
     let task_status =
-        if has_task_pt_regs && cfg!(target_arch = "x86_64") { thread_status(&btf)? } else { ABSENT };
+        if has_task_pt_regs && cfg!(target_arch = "x86_64") { thread_status(&btf) } else { ABSENT };
     Ok(Config { has_task_pt_regs: u32::from(has_task_pt_regs), task_status, ..config })
 }
 
 /// `task_struct.thread_info.status`, which marks 32-bit calls on x86-64.
-fn thread_status(btf: &Btf) -> Result<u32> {
-    let field = |members: Vec<(String, u32)>, name: &str| {
-        members.into_iter().find(|(member, _)| member == name).map_or(ABSENT, |(_, offset)| offset)
-    };
-    let info = field(members(btf, "task_struct")?, "thread_info");
-    let status = field(members(btf, "thread_info")?, "status");
-    Ok(info.saturating_add(status))
+fn thread_status(btf: &Btf) -> u32 {
+    let info = member(btf, "task_struct", "thread_info");
+    let status = member(btf, "thread_info", "status");
+    info.saturating_add(status)
 }
 
 fn kernel_btf() -> Result<Btf> {
@@ -134,6 +131,11 @@ fn from_btf(btf: &Btf, base: Config) -> Result<Config> {
     Ok(Config {
         task_pid: required(&["pid"])?,
         task_tgid: required(&["tgid"])?,
+        task_group_leader: offset(&["group_leader"]).unwrap_or(ABSENT),
+        task_thread_pid: offset(&["thread_pid"]).unwrap_or(ABSENT),
+        pid_level: member(btf, "pid", "level"),
+        pid_numbers: member(btf, "pid", "numbers"),
+        upid_size: size_of_struct(btf, "upid"),
         task_state: required(&["__state", "state"])?,
         switch_passes_state: u32::from(switch_passes_state),
         ..base
@@ -152,6 +154,22 @@ fn members(btf: &Btf, name: &str) -> Result<Vec<(String, u32)>> {
         }
     }
     bail!("the kernel's type information has no {name}")
+}
+
+fn member(btf: &Btf, name: &str, member: &str) -> u32 {
+    let members = members(btf, name).unwrap_or_default();
+    members.into_iter().find(|(found, _)| found == member).map_or(ABSENT, |(_, offset)| offset)
+}
+
+fn size_of_struct(btf: &Btf, name: &str) -> u32 {
+    let types = btf.resolve_types_by_name(name).unwrap_or_default();
+    types
+        .iter()
+        .find_map(|candidate| match candidate {
+            Type::Struct(found) => u32::try_from(found.size()).ok(),
+            _ => None,
+        })
+        .unwrap_or(ABSENT)
 }
 
 /// Parameters of a tracepoint's function, its private pointer included.

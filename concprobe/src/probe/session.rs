@@ -2,7 +2,7 @@
 //! dropped, or its process ends in whatever way, the kernel detaches everything.
 
 use std::{
-    io,
+    io::{self, Read as _},
     num::NonZeroU32,
     os::fd::{AsFd as _, AsRawFd, BorrowedFd, OwnedFd, RawFd},
     path::{Path, PathBuf},
@@ -13,12 +13,12 @@ use aya::{
     Btf, Ebpf, EbpfLoader, Pod,
     maps::{Array, HashMap, Map, MapData, RingBuf, Stack},
     programs::{
-        BtfTracePoint, Program, ProgramError, TracePoint, UProbe,
+        BtfTracePoint, Iter, Program, ProgramError, TracePoint, UProbe,
         uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeScope},
     },
 };
 use concprobe_common::{
-    block::{Block, CALL_ROWS, Control, ENDED_NAMES, EndedKey, EndedNamed, KEPT},
+    block::{Block, CALL_ROWS, Control, ENDED_NAMES, EndedKey, EndedNamed, Ids, KEPT},
     config::{self, Config},
     event,
     histogram::Kind,
@@ -30,7 +30,7 @@ use concprobe_common::{
 use crate::doctor::explain_load_failure;
 
 use super::{
-    catalogue::{LOCK_CALL, PROGRAMS, Row, Set, Way},
+    catalogue::{LIST, LOCK_CALL, PROGRAMS, Row, Set, Way},
     cost::{self, Cost},
     layout,
     memory::{Mapping, Records},
@@ -165,12 +165,14 @@ impl Session {
     fn load_by(way: Way, options: &Options) -> Result<Self> {
         let session = random_number()?;
         let tracing = options.tracing;
+        let found = layout::resolve(way, session, options.tracefs.as_deref())?;
+        let stacks = tracing.is_some_and(|tracing| tracing.stacks) && found.has_task_pt_regs != 0;
         let config = Config {
             count_by_number: u32::from(options.count_by_number),
             tracing: u32::from(tracing.is_some()),
-            stacks: u32::from(tracing.is_some_and(|tracing| tracing.stacks)),
+            stacks: u32::from(stacks),
             follow: u32::from(tracing.is_none_or(|tracing| tracing.follow)),
-            ..layout::resolve(way, session, options.tracefs.as_deref())?
+            ..found
         };
         let cpus = possible_cpus()?;
         let mut ebpf = load_object(&config, cpus, options)?;
@@ -280,13 +282,51 @@ impl Session {
         self.attached.retain(|(of_set, _)| *of_set != set);
     }
 
+    /// The ids of all threads that this PID namespace shows. In the machine's first one `/proc` tells as much.
+    ///
+    /// # Errors
+    /// When the kernel has no task iterator, or does not let it be read.
+    pub fn list_threads(&mut self) -> Result<Vec<Ids>> {
+        let btf = Btf::from_sys_fs().context("cannot read the kernel's type information")?;
+        let program: &mut Iter = program_mut(&mut self.ebpf, LIST)?.try_into()?;
+        if program.fd().is_err() {
+            program.load("task", &btf).map_err(|error| refused(error, LIST))?;
+        }
+        let id = program.attach().context("cannot attach the task iterator")?;
+        let mut bytes = Vec::new();
+        let mut file = program.take_link(id)?.into_file().context("cannot open the task iterator")?;
+        file.read_to_end(&mut bytes).context("cannot read the task iterator")?;
+        let word = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_ne_bytes);
+        Ok(bytes
+            .chunks_exact(size_of::<Ids>())
+            .map(|ids| Ids {
+                tid: word(&ids[0..4]),
+                tgid: word(&ids[4..8]),
+                own_tid: word(&ids[8..12]),
+                level: word(&ids[12..16]),
+            })
+            .collect())
+    }
+
+    /// Tells the programs how deep this PID namespace is nested, so that they note its numbers.
+    ///
+    /// # Errors
+    /// What the kernel says when it refuses.
+    pub fn set_level(&mut self, level: u32) -> Result<()> {
+        self.control(Control { stopped: 0, level })
+    }
+
     /// Ends the look: from now on threads keep the block that they have, and no new ones are taken on.
     ///
     /// # Errors
     /// What the kernel says when it refuses.
     pub fn stop(&mut self) -> Result<()> {
+        self.control(Control { stopped: 1, level: 0 })
+    }
+
+    fn control(&mut self, order: Control) -> Result<()> {
         let mut control: Array<_, Plain<Control>> = map_mut(&mut self.ebpf, maps::CONTROL)?.try_into()?;
-        control.set(0, Plain(Control { stopped: 1, reserved: 0 }), 0).context("cannot end the look")
+        control.set(0, Plain(order), 0).context("cannot give the kernel programs an order")
     }
 
     /// Takes on a thread that runs already, from now on. `None` if it is tracked, and what to give to

@@ -24,6 +24,7 @@ struct Call {
 pub(super) fn sites(
     session: &mut Session,
     pid: i32,
+    host_pid: u32,
     space: u64,
     threads: &[Thread],
 ) -> Result<HashMap<i32, u32>> {
@@ -35,7 +36,7 @@ pub(super) fn sites(
         else {
             continue;
         };
-        let found = place(session.config().nr_futex, pid, space, call);
+        let found = place(session.config().nr_futex, host_pid, space, call);
         match places.iter_mut().find(|(known, _)| known.key == found.key) {
             Some((_, sleepers)) => sleepers.push(thread.tid.cast_unsigned()),
             None => places.push((found, vec![thread.tid.cast_unsigned()])),
@@ -50,7 +51,7 @@ pub(super) fn sites(
     Ok(sites)
 }
 
-fn place(nr_futex: u32, pid: i32, space: u64, call: Call) -> Site {
+fn place(nr_futex: u32, host_pid: u32, space: u64, call: Call) -> Site {
     let [word, operation, value, _] = call.arguments;
     let of_futex = futex::of_call(call.number, nr_futex, operation as u32).is_some();
     Site {
@@ -58,7 +59,7 @@ fn place(nr_futex: u32, pid: i32, space: u64, call: Call) -> Site {
         first_ns: clock::now_ns(),
         operation: operation as u32,
         value: value as u32,
-        tgid: pid.cast_unsigned(),
+        tgid: host_pid,
         number: call.number,
         ..Site::EMPTY
     }

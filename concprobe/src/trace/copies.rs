@@ -171,7 +171,7 @@ impl Copies {
     fn unwound(&mut self, copy: &StackCopy) -> Option<Stack> {
         let length = (copy.length as usize).min(copy.stack.len());
         let capture = Capture {
-            pid: copy.tgid.cast_signed(),
+            pid: copy.own_tgid.cast_signed(),
             time_ns: copy.time_ns,
             registers: Registers::from_kernel(&copy.registers)?,
             stack: &copy.stack[..length],
@@ -287,17 +287,18 @@ impl Copies {
     }
 
     /// What lies at an address of data, and the file it belongs to if processes share it.
-    pub(super) fn place(&mut self, pid: u32, time_ns: u64, address: u64) -> (String, Option<Shared>) {
-        let place = self.names.data(&mut self.mappings, pid.cast_signed(), time_ns, address);
-        let shared = match &place {
-            Place::Shared { path, inode, file_offset, .. } => Some(Shared {
-                path: path.to_string_lossy().into_owned(),
-                inode: *inode,
-                offset: *file_offset,
-            }),
-            _ => None,
+    pub(super) fn place(&mut self, pid: Option<i32>, time_ns: u64, address: u64) -> (String, Option<Shared>) {
+        let Some(pid) = pid else { return (format!("{address:#x}"), None) };
+        let place = self.names.data(&mut self.mappings, pid, time_ns, address);
+        let Place::Shared { path, inode, file_offset, .. } = &place else { return (place.to_string(), None) };
+        let path = path.to_string_lossy().into_owned();
+        // The kernel keeps shared memory without a file in one of this name.
+        let name = if path.starts_with("/dev/zero") {
+            format!("[shared memory {inode}]+{file_offset:#x}")
+        } else {
+            place.to_string()
         };
-        (place.to_string(), shared)
+        (name, Some(Shared { path, inode: *inode, offset: *file_offset }))
     }
 
     /// What became of the copies; `lost` is what the kernel side could not hand over.

@@ -46,6 +46,8 @@ pub(super) struct Harvest<'a> {
     pub(super) end: End,
     pub(super) started_ns: u64,
     pub(super) slice: Option<Slice>,
+    /// What this kernel cannot.
+    pub(super) limits: Vec<String>,
 }
 
 /// What the kernel programs had summed at one moment.
@@ -85,8 +87,9 @@ impl Snapshot {
 /// # Errors
 /// When the kernel's tables cannot be read.
 pub(super) fn observation(harvest: &mut Harvest<'_>) -> Result<Trace> {
-    let Harvest { plan, environment, session, copies, subject, end, started_ns, slice } = harvest;
+    let Harvest { plan, environment, session, copies, subject, end, started_ns, slice, limits } = harvest;
     let snapshot = Snapshot::take(session)?;
+    subject.learn(session, &snapshot.blocks);
     subject.look_at_the_unseen(&snapshot.blocks);
     // What follows takes its time, and a program that goes on need not pay for it.
     session.detach_all();
@@ -100,7 +103,7 @@ pub(super) fn observation(harvest: &mut Harvest<'_>) -> Result<Trace> {
         copies.close(&open_copies(&blocks));
     }
     let tids: HashSet<u32> = blocks.iter().map(|(block, _)| block.tid).collect();
-    let found = places::places(places, &blocks, &tids, copies.as_mut(), look);
+    let found = places::places(places, &blocks, &tids, copies.as_mut(), subject, look);
     let sum = |counter: Counter| -> u64 {
         let of_blocks: u64 = blocks.iter().map(|(block, _)| block.counters[counter as usize]).sum();
         of_blocks + ended.iter().map(|(_, sums)| sums.counters[counter as usize]).sum::<u64>()
@@ -159,6 +162,7 @@ pub(super) fn observation(harvest: &mut Harvest<'_>) -> Result<Trace> {
         verdict: Vec::new(),
         unavailable: BTreeMap::new(),
     };
+    trace.warnings.append(limits);
     match slice.take().map(Slice::result) {
         Some(Ok(calls)) => trace.lock_calls = Some(calls),
         Some(Err(reason)) => {

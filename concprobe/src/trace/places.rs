@@ -10,6 +10,7 @@ use concprobe_common::{
 use super::{
     copies::Copies,
     kind::{self, Evidence},
+    subject::Subject,
 };
 use crate::{
     call_names,
@@ -84,6 +85,7 @@ pub(super) fn places(
     blocks: &[(Block, u64)],
     tids: &HashSet<u32>,
     mut copies: Option<&mut Copies>,
+    subject: &Subject,
     look: Look,
 ) -> Places {
     let open = open_sleeps(blocks);
@@ -94,7 +96,7 @@ pub(super) fn places(
             place.sleeps.waiters = copies.waiters(place.index);
         }
         if place.index != OVERFLOW && place.key.call == FUTEX {
-            places.locks.push(lock(place, tids, copies.as_deref_mut(), look));
+            places.locks.push(lock(place, tids, copies.as_deref_mut(), subject, look));
         } else if place.sleeps.slept > 0 || place.sleeps.open > 0 {
             places.sleeps.push(Sleep { call: call_name(&place), host_pid: place.tgid, sleeps: place.sleeps });
         }
@@ -115,7 +117,13 @@ fn call_name(place: &Place) -> String {
     }
 }
 
-fn lock(place: Place, tids: &HashSet<u32>, copies: Option<&mut Copies>, look: Look) -> Lock {
+fn lock(
+    place: Place,
+    tids: &HashSet<u32>,
+    copies: Option<&mut Copies>,
+    subject: &Subject,
+    look: Look,
+) -> Lock {
     let sum = |sum: SiteSum| look.calls.then_some(place.sums[sum as usize]);
     let sleeps = &place.sleeps;
     let stacks: Vec<&[String]> = sleeps.waiters.iter().map(|waiter| waiter.frames.as_slice()).collect();
@@ -124,7 +132,7 @@ fn lock(place: Place, tids: &HashSet<u32>, copies: Option<&mut Copies>, look: Lo
     let private = place.operation & kind::PRIVATE != 0;
     let (name, shared, wakers) = match copies {
         Some(copies) => {
-            let (name, shared) = copies.place(place.tgid, place.first_ns, place.key.address);
+            let (name, shared) = copies.place(subject.own_tid(place.tgid), place.first_ns, place.key.address);
             (name, shared.filter(|_| !private), copies.wakers(place.index))
         }
         None => (format!("{:#x}", place.key.address), None, Vec::new()),

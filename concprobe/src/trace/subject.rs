@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use concprobe_common::block::{Block, place};
 
-use super::{Of, asleep, copies::Copies};
+use super::{Of, asleep, copies::Copies, numbering::Numbering};
 use crate::{
     harness::clock,
     observation::trace::Exit,
@@ -39,6 +39,7 @@ pub(super) struct Subject {
     stage: Stage,
     signals: Signals,
     pid: i32,
+    ids: Numbering,
     /// Of threads that were there before: on-CPU and run-queue time by the kernel's own account then.
     accounts: HashMap<u32, (u64, u64)>,
     /// Of threads that had no event: state, and the account at the end.
@@ -67,7 +68,7 @@ impl Subject {
         };
         let pid = if let Stage::Existing(existing) = &stage { existing.pid() } else { 0 };
         let signals = Signals::listen()?;
-        Ok(Self { stage, signals, pid, accounts: HashMap::new(), unseen: HashMap::new() })
+        Ok(Self { stage, signals, pid, ids: Numbering::default(), accounts: HashMap::new(), unseen: HashMap::new() })
     }
 
     /// Starts the command, or takes the threads of the process on. The kernel programs must be attached.
@@ -75,6 +76,7 @@ impl Subject {
     /// # Errors
     /// When the command does not start, or the process cannot be looked at.
     pub(super) async fn begin(&mut self, session: &mut Session, copies: Option<&mut Copies>) -> Result<()> {
+        self.ids = Numbering::read(session)?;
         match std::mem::replace(&mut self.stage, Stage::Ended) {
             Stage::Command { command, identity } => {
                 self.stage = Stage::Running(self.start(&command, &identity, session, copies).await?);
@@ -114,6 +116,7 @@ impl Subject {
         );
         session.detach(Set::Announce);
         self.pid = held.pid();
+        self.ids = Numbering::read(session)?;
         if let Some(copies) = copies {
             copies.follow(self.pid);
         }
@@ -124,8 +127,9 @@ impl Subject {
     fn adopt(&mut self, existing: &Existing, session: &mut Session) -> Result<()> {
         let mut known: HashSet<(i32, u64)> = HashSet::new();
         let mut threads = existing.threads()?;
-        let sites = asleep::sites(session, self.pid, self.space(), &threads)?;
+        let sites = asleep::sites(session, self.pid, self.host_pid(), self.space(), &threads)?;
         for _ in 0..LISTINGS {
+            self.ids = Numbering::read(session)?;
             threads.retain(|thread| known.insert((thread.tid, thread.start_ticks)));
             if threads.is_empty() {
                 return Ok(());
@@ -144,13 +148,14 @@ impl Subject {
         site: Option<u32>,
         session: &mut Session,
     ) -> Result<()> {
-        let tid = thread.tid.cast_unsigned();
-        self.accounts.extend(account(self.pid, tid).map(|account| (tid, account)));
+        let Some(tid) = self.ids.host(thread.tid) else { return Ok(()) }; // gone meanwhile
+        self.accounts.extend(account(self.pid, thread.tid).map(|account| (tid, account)));
         let now = clock::now_ns();
         let site = site.map_or(0, |index| index + 1);
         let slot = session.adopt(&Block {
             tid,
-            tgid: self.pid.cast_unsigned(),
+            tgid: self.host_pid(),
+            own_tid: thread.tid.cast_unsigned(),
             place: place::UNSEEN,
             since_ns: now,
             started_ns: now,
@@ -164,7 +169,7 @@ impl Subject {
         })?;
         // One that ended in between is never seen to end.
         match slot {
-            Some(slot) if !Path::new(&format!("/proc/{}/task/{tid}", self.pid)).exists() => {
+            Some(slot) if !Path::new(&format!("/proc/{}/task/{}", self.pid, thread.tid)).exists() => {
                 session.release(tid, slot)
             }
             _ => Ok(()),
@@ -173,7 +178,7 @@ impl Subject {
 
     /// The address space of the process attached to.
     fn space(&self) -> u64 {
-        u64::from(self.pid.cast_unsigned()) << 32 | 1
+        u64::from(self.host_pid()) << 32 | 1
     }
 
     /// Waits for what comes next.
@@ -217,19 +222,25 @@ impl Subject {
 
     /// Its process id in the initial PID namespace.
     pub(super) fn host_pid(&self) -> u32 {
-        self.pid.cast_unsigned()
+        self.ids.host(self.pid).unwrap_or(0)
     }
 
     /// A thread's or process's id as the caller sees it.
     pub(super) fn own_tid(&self, host: u32) -> Option<i32> {
-        Some(host.cast_signed())
+        self.ids.own(host)
+    }
+
+    /// Learns the ids that the kernel programs noted, and those of threads that are there now.
+    pub(super) fn learn(&mut self, session: &mut Session, blocks: &[(Block, u64)]) {
+        self.ids.learn(session, blocks);
     }
 
     /// Reads of threads that had no event at all what they do.
     pub(super) fn look_at_the_unseen(&mut self, blocks: &[(Block, u64)]) {
         for (block, _) in blocks.iter().filter(|(block, _)| block.place == place::UNSEEN) {
-            if let Some(state) = state(block.tgid, block.tid) {
-                self.unseen.insert(block.tid, (state, account(block.tgid.cast_signed(), block.tid)));
+            let (Some(pid), Some(tid)) = (self.own_tid(block.tgid), self.own_tid(block.tid)) else { continue };
+            if let Some(state) = state(pid, tid) {
+                self.unseen.insert(block.tid, (state, account(pid, tid)));
             }
         }
     }
@@ -251,15 +262,15 @@ impl Subject {
 }
 
 /// On-CPU and run-queue nanoseconds of a thread by the kernel's own account.
-fn account(pid: i32, tid: u32) -> Option<(u64, u64)> {
+fn account(pid: i32, tid: i32) -> Option<(u64, u64)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
     let mut fields = text.split_whitespace().map(str::parse);
     Some((fields.next()?.ok()?, fields.next()?.ok()?))
 }
 
 /// What a thread does, as in ps(1).
-fn state(tgid: u32, tid: u32) -> Option<char> {
-    let text = std::fs::read_to_string(format!("/proc/{tgid}/task/{tid}/stat")).ok()?;
+fn state(pid: i32, tid: i32) -> Option<char> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
     text.rsplit_once(") ")?.1.chars().next()
 }
 

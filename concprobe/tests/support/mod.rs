@@ -49,6 +49,15 @@ pub fn result(arguments: &str) -> Value {
     result
 }
 
+/// The result of `trace` with these options of the program itself with those arguments.
+pub fn look(options: &str, arguments: &str) -> Value {
+    let mut command = concprobe(&format!("trace --json {options} --"));
+    command.arg(env!("CARGO_BIN_EXE_concprobe")).args(arguments.split_whitespace());
+    let output = output(&mut command);
+    assert_eq!(output.status.code(), Some(0), "{options} {arguments}: {}", stderr(&output));
+    parse(&output)
+}
+
 /// Nothing is lost but the ends of futex waits at which the kernel says that it left a program out: newer
 /// kernels (7.x) do, when the program for the thread that ran before was preempted.
 pub fn assert_nothing_lost(arguments: &str, result: &Value) {
