@@ -71,12 +71,28 @@ pub const fn one_in(before: u32) -> u32 {
     if before < 4 { 1 } else { 1 << (29 - before.leading_zeros()) }
 }
 
+/// The same over all threads of a site, after so many copies there: so many threads sleep at some sites that
+/// the first sleeps of each would be too many.
+#[must_use]
+#[inline(always)]
+pub const fn one_in_crowd(copies: u64) -> u32 {
+    let copies = if copies > u32::MAX as u64 { u32::MAX } else { copies as u32 };
+    one_in(copies / 16)
+}
+
 const _: () = assert!(size_of::<StackCopy>() == 56 + 8 * REGISTERS + STACK_BYTES);
 const _: () = assert!(size_of::<SleepEnd>() == 32);
 
 #[cfg(test)]
 mod tests {
-    use super::one_in;
+    use super::{one_in, one_in_crowd};
+
+    #[test]
+    fn of_a_crowd_few_are_copied() {
+        for (copies, expected) in [(0, 1), (64, 1), (127, 1), (128, 2), (12_000, 128), (u64::MAX, 1 << 25)] {
+            assert_eq!(one_in_crowd(copies), expected, "{copies}");
+        }
+    }
 
     #[test]
     fn stacks_are_copied_ever_rarer() {

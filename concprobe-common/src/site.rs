@@ -56,6 +56,8 @@ slots! {
         Threads = "threads",
         /// Sleeps with a time limit.
         Limited = "limited",
+        /// Stacks that were copied.
+        Copies = "copies",
         /// Futex waits entered (depth *calls*).
         Waits = "waits",
         /// Of these: the value had changed.

@@ -26,7 +26,7 @@ pub fn of_call(block: *mut Block, call: &Call) -> (u32, *mut KnownSite) {
     unsafe {
         let key =
             site::key((*block).space, call.number, call.compat, call.futex.is_some(), call.arguments[0]);
-        let way = ((key.address >> 2) ^ u64::from(key.call)) as usize % KNOWN_SITES;
+        let way = way_of(&key);
         let known = &raw mut (*block).known_sites[way];
         if (*known).site == 0 || (*known).address != key.address || (*known).call != key.call {
             let site = find_or_make(block, &key, call);
@@ -38,6 +38,14 @@ pub fn of_call(block: *mut Block, call: &Call) -> (u32, *mut KnownSite) {
         }
         ((*known).site, known)
     }
+}
+
+/// Where the block remembers a site: addresses are aligned, so their low bits tell little.
+#[inline(always)]
+fn way_of(key: &SiteKey) -> usize {
+    // Fibonacci hashing: the upper bits of the product with 2⁶⁴ / φ.
+    let hash = (key.address ^ u64::from(key.call)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (hash >> 62) as usize % KNOWN_SITES
 }
 
 /// What the thread's block remembers must not outlive its address space.
@@ -102,6 +110,13 @@ pub fn add(site: u32, sum: SiteSum, amount: u64) {
         // SAFETY: `site` points into the map, and the slot is an enum variant.
         unsafe { add_shared(&raw mut (*site).sums[sum as usize], amount) };
     }
+}
+
+/// How many stacks of those who sleep at a site were copied.
+#[inline(always)]
+pub fn copies(site: u32) -> u64 {
+    // SAFETY: the pointer is into the map, and the slot is an enum variant.
+    SITES.get(site).map_or(0, |site| site.sums[SiteSum::Copies as usize])
 }
 
 /// Counts an entered futex call at its word; at depth *calls*.

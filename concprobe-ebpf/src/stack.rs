@@ -26,10 +26,9 @@ use crate::{
 /// What one helper call copies of a stack; a chunk that is not all there is tried in halves.
 const CHUNK: usize = 2048;
 
-/// For how many sleeps a copy would stand now, or 0 if this one is not to be copied.
+/// For how many like it a copy would stand that is made of one in so many; 0 if this one is not to be copied.
 #[inline(always)]
-pub fn chosen(before: u32) -> u32 {
-    let one_in = event::one_in(before);
+pub fn chosen(one_in: u32) -> u32 {
     // SAFETY: the helper has no preconditions.
     if one_in == 1 || unsafe { bpf_get_prandom_u32() } & (one_in - 1) == 0 { one_in } else { 0 }
 }

@@ -98,7 +98,7 @@ fn copy_stack(slot: u32, creator: *mut Block) {
     unsafe {
         let before = (*creator).creations;
         (*creator).creations = before.saturating_add(1);
-        let weight = stack::chosen(before);
+        let weight = stack::chosen(event::one_in(before));
         if weight != 0 {
             let id = u64::from(slot) << 32 | u64::from(before);
             stack::copy(event::kind::CREATOR, id, 0, weight, bpf_ktime_get_ns());

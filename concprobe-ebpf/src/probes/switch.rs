@@ -159,11 +159,13 @@ fn sleeps_somewhere(slot: u32, block: *mut Block, now: u64) {
         let before = (*known).sleeps;
         (*known).sleeps = before.saturating_add(1);
         if config!(stacks) != 0 {
-            let weight = stack::chosen(before);
+            let one_in = event::one_in(before).saturating_mul(event::one_in_crowd(site::copies(site - 1)));
+            let weight = stack::chosen(one_in);
             if weight != 0 {
                 let id =
                     u64::from(slot) << 32 | ((*block).counters[Counter::Voluntary as usize] & 0xffff_ffff);
                 (*block).stack_id = id;
+                site::add(site - 1, SiteSum::Copies, 1);
                 stack::copy(event::kind::SLEEPER, id, site - 1, weight, now);
             }
         }

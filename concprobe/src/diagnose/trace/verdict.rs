@@ -133,16 +133,25 @@ fn run_queue(trace: &Trace, busy: u64) -> Option<Finding> {
     if part(cost_ns, busy) < 0.1 || cost_ns < on_cpu / 4 {
         return None;
     }
-    Some(Finding {
-        cost_ns,
-        sentence: format!(
-            "Threads that could run waited {} for a CPU, {} of the time of the threads that work, and ran {}: \
-             there are more of them than the {cpus} CPUs; more threads will not help, fewer will.",
-            duration_ns(cost_ns),
-            share(part(cost_ns, busy)),
-            duration_ns(on_cpu),
-        ),
-    })
+    let waited = format!(
+        "Threads that could run waited {} for a CPU, {} of the time of the threads that work, and ran {}",
+        duration_ns(cost_ns),
+        share(part(cost_ns, busy)),
+        duration_ns(on_cpu),
+    );
+    let runnable = part(on_cpu + cost_ns, trace.wall_ns);
+    let sentence = if runnable > cpus as f64 {
+        format!(
+            "{waited}: on average {runnable:.1} wanted the {cpus} CPUs at the same time; more threads will not \
+             help, fewer will."
+        )
+    } else {
+        format!(
+            "{waited}, though on average only {runnable:.2} wanted the {cpus} CPUs at the same time: other \
+             programs had them, or a quota or the threads' affinity left them out."
+        )
+    };
+    Some(Finding { cost_ns, sentence })
 }
 
 /// Threads that are made, used once and thrown away.
