@@ -107,8 +107,9 @@ fn handed_over(trace: &Trace, lock: &Lock) -> Option<Finding> {
     if lock.kind.excludes() || lock.idle || lock.kind == Kind::Join {
         return None;
     }
-    let rate = u64::try_from(u128::from(lock.sleeps.slept) * 1_000_000_000 / u128::from(trace.wall_ns.max(1)))
-        .unwrap_or(u64::MAX);
+    let rate =
+        u64::try_from(u128::from(lock.sleeps.slept) * 1_000_000_000 / u128::from(trace.wall_ns.max(1)))
+            .unwrap_or(u64::MAX);
     if rate < HAND_OVERS {
         return None;
     }
@@ -262,4 +263,141 @@ fn idle(trace: &Trace) -> Option<String> {
             count(idle.len() as u64)
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A look of one second at a program whose threads did nothing, with what `change` makes of it.
+    fn trace(change: impl FnOnce(&mut Value)) -> Trace {
+        let mut trace = json!({
+            "schema": "", "concprobe": "", "started_at": 0, "pid": 1, "parameters": {},
+            "environment": crate::environment::Environment { cpus_usable: vec![0, 1], ..Default::default() },
+            "depth": "switches", "stacks": true, "attached_by": "btf", "wall_ns": 1_000_000_000_u64,
+            "parts": {
+                "wall_ns": 4_000_000_000_u64, "on_cpu_ns": 100_000_000, "blocked_ns": 3_900_000_000_u64,
+                "run_queue_ns": 0,
+            },
+            "counts": {}, "processes": [], "threads": [], "locks": [], "sleeps": [],
+            "creation": {
+                "threads": 0, "processes": 0, "latency": latencies(0, 0), "life": latencies(0, 0),
+                "clone_ns": 0, "first_run_wait_ns": 0, "creators": [],
+            },
+            "not_visible": [], "lost": 0, "losses": {}, "blurs": {},
+            "probe": { "timed_runs": 0, "timed_ns": 0 }, "memory": { "map_bytes": 0 },
+            "self_check": { "passed": true, "detail": "" }, "verdict": [], "warnings": [], "unavailable": {},
+        });
+        change(&mut trace);
+        serde_json::from_value(trace).unwrap()
+    }
+
+    fn latencies(count: u64, each_ns: u64) -> Value {
+        let value = (count > 0).then_some(each_ns);
+        json!({ "count": count, "sum_ns": count * each_ns, "p50_ns": value, "p99_ns": value })
+    }
+
+    fn lock(kind: &str, idle: bool, threads: u64, sleeps: u64, each_ns: u64) -> Value {
+        json!({
+            "name": "queue_lock", "kind": kind, "kind_because": "", "idle": idle, "address": "0x1",
+            "host_pid": 1, "operation": "WAIT", "slept": sleeps, "threads": threads, "limited": 0,
+            "blocked": latencies(sleeps, each_ns), "run_queue": latencies(sleeps, 1_000), "open": 0, "open_ns": 0,
+            "waiters": [{
+                "share": 1.0, "samples": 1, "threads": ["worker"],
+                "frames": ["pthread_mutex_lock (libc.so.6)", "take_order (shop)", "main (shop)"],
+            }],
+            "wakers": [{
+                "thread": "worker", "host_tid": 7, "share": 0.75, "samples": 3,
+                "frames": ["futex_wake (libc.so.6)", "give_change (shop)"],
+            }],
+        })
+    }
+
+    #[test]
+    fn a_contended_lock_is_named_with_who_waits_and_who_held_it() {
+        let seen = trace(|trace| trace["locks"] = json!([lock("mutex", false, 3, 1_000, 2_000_000)]));
+        let first = &verdict(&seen)[0];
+        for part in [
+            "The mutex queue_lock costs",
+            "1,000 sleeps of 3 threads, 2.00 s blocked",
+            "mostly in take_order (shop)",
+            "75.0 % of it was ended by thread worker in give_change (shop)",
+            "Hold it shorter",
+        ] {
+            assert!(first.contains(part), "{part}: {first}");
+        }
+    }
+
+    #[test]
+    fn idle_workers_and_a_lock_that_one_thread_waits_for_are_no_cost() {
+        let seen = trace(|trace| {
+            trace["locks"] =
+                json!([lock("condition", true, 4, 10, 300_000_000), lock("mutex", false, 1, 10, 50_000_000)]);
+        });
+        let sentences = verdict(&seen);
+        assert!(sentences[0].starts_with("Nothing to fix here"), "{sentences:?}");
+        assert!(
+            sentences[1].starts_with("Idle waiters, which cost nothing: 3.00 s at 1 places"),
+            "{sentences:?}"
+        );
+    }
+
+    #[test]
+    fn waiting_for_a_cpu_says_whether_the_program_itself_takes_them() {
+        let waiting = |on_cpu: u64, run_queue: u64| {
+            let seen = trace(|trace| {
+                trace["parts"]["on_cpu_ns"] = json!(on_cpu);
+                trace["parts"]["run_queue_ns"] = json!(run_queue);
+            });
+            verdict(&seen)[0].clone()
+        };
+        let own = waiting(1_900_000_000, 1_500_000_000);
+        assert!(own.contains("on average 3.4 wanted the 2 CPUs") && own.contains("fewer will"), "{own}");
+        let others = waiting(100_000_000, 300_000_000);
+        assert!(others.contains("only 0.40 wanted") && others.contains("other programs"), "{others}");
+    }
+
+    #[test]
+    fn hand_overs_by_the_ten_thousand_a_second_are_the_cost_themselves() {
+        let seen = trace(|trace| trace["locks"] = json!([lock("semaphore", false, 2, 50_000, 8_000)]));
+        assert!(
+            verdict(&seen)[0].starts_with("At the semaphore queue_lock threads go to sleep 50,000 times")
+        );
+    }
+
+    #[test]
+    fn threads_that_live_shorter_than_they_cost_are_one_for_each_task() {
+        let seen = trace(|trace| {
+            trace["creation"]["threads"] = json!(1_000);
+            trace["creation"]["latency"] = latencies(1_000, 60_000);
+            trace["creation"]["life"] = latencies(1_000, 40_000);
+        });
+        assert!(
+            verdict(&seen)[0].starts_with("A thread for each task: 1,000 threads"),
+            "{:?}",
+            verdict(&seen)
+        );
+        let long_lived = trace(|trace| {
+            trace["creation"]["threads"] = json!(1_000);
+            trace["creation"]["latency"] = latencies(1_000, 60_000);
+            trace["creation"]["life"] = latencies(1_000, 40_000_000);
+        });
+        assert!(verdict(&long_lived)[0].starts_with("Nothing to fix"));
+    }
+
+    #[test]
+    fn a_thread_that_polls_is_named_with_the_cpu_that_it_burns() {
+        let seen = trace(|trace| {
+            trace["depth"] = json!("calls");
+            trace["polling"] = json!([{
+                "thread": "reader", "host_tid": 7, "in_vain": 900_000, "calls": 900_010,
+                "on_cpu_ns": 990_000_000, "cpus": 0.99,
+            }]);
+        });
+        let first = &verdict(&seen)[0];
+        assert!(first.starts_with("reader polls: 900,000 of its 900,010 calls yielded nothing"), "{first}");
+        assert!(first.contains("0.99 CPUs busy"), "{first}");
+    }
 }
