@@ -33,6 +33,8 @@ use subject::{Subject, Turn};
 const TICK: Duration = Duration::from_millis(50);
 /// How long to wait for ended threads' last switch, which comes after their process was waited for.
 const LAST_SWITCH_DEADLINE: Duration = Duration::from_millis(500);
+/// How long to wait for a command that was killed and does not end, since it sleeps uninterruptibly.
+const KILLED_DEADLINE: Duration = Duration::from_secs(1);
 
 /// A look at a program, ready to be carried out.
 #[derive(Debug)]
@@ -114,10 +116,11 @@ pub async fn trace(mut plan: Plan) -> Result<Trace> {
     let mut harvest = gather::Harvest { plan, environment, session, copies, subject, end, started_ns, slice, limits };
     let mut seen = gather::observation(&mut harvest)?;
     // The look may be over before the command is, whose exit status is concprobe's.
-    while seen.exit.is_none() && harvest.subject.is_command() {
-        if let Turn::Ended(exit) = harvest.subject.turn().await? {
-            seen.exit = exit;
-        }
+    let killed = harvest.end.signal.is_some() && seen.exit.is_none();
+    let patience = if killed { KILLED_DEADLINE } else { Duration::MAX };
+    if seen.exit.is_none() && harvest.subject.is_command() {
+        let ended = tokio::time::timeout(patience, exit_of(&mut harvest.subject)).await;
+        seen.exit = ended.unwrap_or(Ok(None))?;
     }
     Ok(seen)
 }
@@ -141,6 +144,15 @@ fn fit(plan: &mut Plan, session: &Session) -> Vec<String> {
         limits.push("for the same reason no stacks are copied".to_owned());
     }
     limits
+}
+
+/// How the command ended, once it has.
+async fn exit_of(subject: &mut Subject) -> Result<Option<Exit>> {
+    loop {
+        if let Turn::Ended(exit) = subject.turn().await? {
+            return Ok(exit);
+        }
+    }
 }
 
 fn load(plan: &Plan) -> Result<Session> {
@@ -185,11 +197,18 @@ async fn look(
                     end.gone = true;
                     break;
                 }
-                Turn::Asked(signal) => {
+                Turn::Asked(signal) if subject.is_command() => {
+                    // The command has got it, and ends as it likes.
                     end.signal.get_or_insert(signal);
-                    if !subject.is_command() {
-                        break;
-                    }
+                }
+                Turn::Asked(signal) => {
+                    end.signal = Some(signal);
+                    break;
+                }
+                Turn::AskedAgain(signal) => {
+                    end.signal.get_or_insert(signal);
+                    subject.kill_descendants(session);
+                    break;
                 }
             },
             () = at(deadline) => break,

@@ -31,6 +31,8 @@ pub(super) enum Turn {
     Ended(Option<Exit>),
     /// A signal asked concprobe to end.
     Asked(i32),
+    /// Another one did: a command was killed.
+    AskedAgain(i32),
 }
 
 /// The program.
@@ -188,7 +190,8 @@ impl Subject {
     pub(super) async fn turn(&mut self) -> Result<Turn> {
         match &mut self.stage {
             Stage::Running(running) => match running.next(&mut self.signals).await? {
-                Event::Wish(Wish::First(signal) | Wish::Again(signal)) => Ok(Turn::Asked(signal)),
+                Event::Wish(Wish::First(signal)) => Ok(Turn::Asked(signal)),
+                Event::Wish(Wish::Again(signal)) => Ok(Turn::AskedAgain(signal)),
                 Event::Ended(ending) => Ok(Turn::Ended(Some(match ending.exit {
                     target::Exit::Status(status) => Exit { status: Some(status), signal: None },
                     target::Exit::Signal { number, .. } => Exit { status: None, signal: Some(number) },
@@ -207,6 +210,20 @@ impl Subject {
                 }
             }
             Stage::Command { .. } | Stage::Ended => bail!("the command was not started"),
+        }
+    }
+
+    /// Ends what a command that was killed had started, as far as it is looked at.
+    pub(super) fn kill_descendants(&self, session: &Session) {
+        if !self.is_command() {
+            return;
+        }
+        let blocks = session.records().blocks(clock::now_ns);
+        let living = blocks.iter().filter(|(block, _)| block.place != place::DEAD);
+        let processes: HashSet<i32> = living.filter_map(|(block, _)| self.own_tid(block.tgid)).collect();
+        for pid in processes.into_iter().filter(|pid| *pid > 1) {
+            // SAFETY: a plain system call; it fails for a process that has just ended.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
         }
     }
 
