@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     harness::{Claim, SelfCheck},
-    observation::{Depth, Observation},
+    observation::{Depth, Observation, Parts},
     units::{count, duration_ns, per_op_ps, share},
 };
 
@@ -36,7 +36,7 @@ pub fn check(observation: &Observation, workload: Option<&SelfCheck>) -> SelfChe
             count(classed),
             count(observation.ops)
         ));
-        let worst = worst_imbalance(observation);
+        let worst = worst_imbalance(observation.threads.iter().map(|thread| &thread.parts));
         passed &= worst <= CONSERVATION;
         details.push(format!(
             "on-CPU, blocked and run-queue add up to each thread's wall time within {}",
@@ -46,15 +46,11 @@ pub fn check(observation: &Observation, workload: Option<&SelfCheck>) -> SelfChe
     SelfCheck { passed, detail: details.join("; ") }
 }
 
-/// The greatest part of a thread's wall time that does not add up.
-fn worst_imbalance(observation: &Observation) -> f64 {
-    observation
-        .threads
-        .iter()
-        .filter(|thread| thread.parts.wall_ns > 0)
-        .filter_map(|thread| {
-            Some(thread.parts.unaccounted_ns?.unsigned_abs() as f64 / thread.parts.wall_ns as f64)
-        })
+/// The greatest part of a wall time that does not add up.
+fn worst_imbalance<'a>(parts: impl Iterator<Item = &'a Parts>) -> f64 {
+    parts
+        .filter(|parts| parts.wall_ns > 0)
+        .filter_map(|parts| Some(parts.unaccounted_ns?.unsigned_abs() as f64 / parts.wall_ns as f64))
         .fold(0.0, f64::max)
 }
 
@@ -137,26 +133,8 @@ pub fn unavailable(observation: &Observation) -> BTreeMap<String, String> {
 /// What the measurement itself has to warn of.
 pub fn warnings(observation: &Observation) -> Vec<String> {
     let mut warnings = Vec::new();
-    if let Some(lost) = observation.lost.filter(|lost| *lost > 0) {
-        let causes: Vec<String> = observation
-            .losses
-            .iter()
-            .filter(|(_, events)| **events > 0)
-            .map(|(cause, events)| format!("{cause} {events}"))
-            .collect();
-        warnings.push(format!(
-            "{} events were lost, so counts are too low: {}",
-            count(lost),
-            causes.join(", ")
-        ));
-    }
-    if let Some(missed) = observation.probe.and_then(|probe| probe.missed_runs).filter(|missed| *missed > 0) {
-        warnings.push(format!(
-            "the kernel left out {} runs of the kernel programs, which would have interrupted another one; \
-             what that hid of this run is counted under losses or blurs",
-            count(missed)
-        ));
-    }
+    warnings.extend(lost(observation.lost.unwrap_or(0), &observation.losses));
+    warnings.extend(left_out(observation.probe.and_then(|probe| probe.missed_runs)));
     if let Some(batches) = observation.batches.as_ref().filter(|batches| batches.undisturbed < 1_000) {
         warnings.push(format!(
             "only {} undisturbed batches of {} ops: the spread needs 1,000; raise --ops",
@@ -179,6 +157,27 @@ pub fn warnings(observation: &Observation) -> Vec<String> {
         ));
     }
     warnings
+}
+
+/// What to say of what is missing.
+fn lost(lost: u64, losses: &BTreeMap<String, u64>) -> Option<String> {
+    let causes: Vec<String> = losses
+        .iter()
+        .filter(|(_, events)| **events > 0)
+        .map(|(cause, events)| format!("{cause} {events}"))
+        .collect();
+    (lost > 0)
+        .then(|| format!("{} events were lost, so counts are too low: {}", count(lost), causes.join(", ")))
+}
+
+/// What to say of runs of the programs that the kernel left out.
+fn left_out(missed_runs: Option<u64>) -> Option<String> {
+    let missed = missed_runs.filter(|missed| *missed > 0)?;
+    Some(format!(
+        "the kernel left out {} runs of the kernel programs, which would have interrupted another one; what that \
+         hid is counted under losses or blurs",
+        count(missed)
+    ))
 }
 
 /// The two figures, where they differ by more than the repetitions do among themselves.

@@ -5,14 +5,12 @@ mod verdict;
 
 use std::collections::BTreeMap;
 
+use super::{CONSERVATION, left_out, lost, worst_imbalance};
 use crate::{
     harness::SelfCheck,
     observation::{Depth, trace::Trace},
     units::{count, share},
 };
-
-/// A thread's parts must add up to its wall time within this.
-const CONSERVATION: f64 = 0.01;
 
 /// Completes the observation.
 pub fn judge(trace: &mut Trace) {
@@ -25,14 +23,7 @@ pub fn judge(trace: &mut Trace) {
 }
 
 fn check(trace: &Trace) -> SelfCheck {
-    let worst = trace
-        .threads
-        .iter()
-        .filter(|thread| thread.parts.wall_ns > 0)
-        .filter_map(|thread| {
-            Some(thread.parts.unaccounted_ns?.unsigned_abs() as f64 / thread.parts.wall_ns as f64)
-        })
-        .fold(0.0, f64::max);
+    let worst = worst_imbalance(trace.threads.iter().map(|thread| &thread.parts));
     SelfCheck {
         passed: worst <= CONSERVATION,
         detail: format!(
@@ -141,26 +132,8 @@ fn is_go(frames: &[String]) -> bool {
 
 fn warnings(trace: &Trace) -> Vec<String> {
     let mut warnings = Vec::new();
-    if trace.lost > 0 {
-        let causes: Vec<String> = trace
-            .losses
-            .iter()
-            .filter(|(_, events)| **events > 0)
-            .map(|(cause, events)| format!("{cause} {events}"))
-            .collect();
-        warnings.push(format!(
-            "{} events were lost, so sums are too low: {}",
-            count(trace.lost),
-            causes.join(", ")
-        ));
-    }
-    if let Some(missed) = trace.probe.missed_runs.filter(|missed| *missed > 0) {
-        warnings.push(format!(
-            "the kernel left out {} runs of the kernel programs, which would have interrupted another one; \
-             what that hid of this program is counted under losses or blurs",
-            count(missed)
-        ));
-    }
+    warnings.extend(lost(trace.lost, &trace.losses));
+    warnings.extend(left_out(trace.probe.missed_runs));
     if trace.threads.is_empty() {
         warnings.push(
             "nothing was seen: no event of this program came; is it really this process (PID namespaces), \
