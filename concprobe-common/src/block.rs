@@ -1,6 +1,8 @@
 //! The counter block of a tracked thread, written by the kernel programs and read by the thread itself
 //! with plain loads, and the records into which ended threads and losses are summed.
 
+use crate::site::CallSum;
+
 /// How many threads can be tracked at the same time when the user side asks for no other number.
 pub const DEFAULT_SLOTS: u32 = 1024;
 
@@ -243,8 +245,8 @@ pub struct Block {
     pub site: u32,
     /// The same of the sleep before, which a restarted call goes on with.
     pub last_site: u32,
-    /// Site plus 1 of the futex call in progress (depth *calls*), 0 for none.
-    pub call_site: u32,
+    /// Which of the known sites the futex call in progress is at, plus 1 (depth *calls*); 0 for none.
+    pub call_way: u32,
     /// Threads and processes that it created and whose stacks were thought of.
     pub creations: u32,
     /// Where this thread slept lately: spares looking the site up.
@@ -278,11 +280,21 @@ pub struct KnownSite {
     pub sleeps: u32,
     /// Keeps the size explicit.
     pub reserved: u32,
+    /// One count per [`CallSum`]: added to the site when something else is remembered here, or the thread
+    /// ends, so that threads that call at the same word need not share its cache line.
+    pub calls: [u64; CallSum::COUNT],
 }
 
 impl KnownSite {
     /// Nothing remembered.
-    pub const NONE: Self = Self { address: 0, call: 0, site: 0, sleeps: 0, reserved: 0 };
+    pub const NONE: Self = Self {
+        address: 0,
+        call: 0,
+        site: 0,
+        sleeps: 0,
+        reserved: 0,
+        calls: [0; CallSum::COUNT],
+    };
 }
 
 impl Block {
@@ -319,7 +331,7 @@ impl Block {
         stack_id: 0,
         site: 0,
         last_site: 0,
-        call_site: 0,
+        call_way: 0,
         creations: 0,
         known_sites: [KnownSite::NONE; KNOWN_SITES],
         parent: 0,
@@ -462,8 +474,8 @@ pub const fn call_row(number: u32, compat: bool) -> u32 {
     if compat { CALL_NUMBERS + number } else { number }
 }
 
-const _: () = assert!(size_of::<Block>() == 576 && size_of::<Block>().is_multiple_of(64));
-const _: () = assert!(size_of::<KnownSite>() == 24);
+const _: () = assert!(size_of::<Block>() == 704 && size_of::<Block>().is_multiple_of(64));
+const _: () = assert!(size_of::<KnownSite>() == 64);
 const _: () = assert!(size_of::<Ended>() == 192);
 const _: () = assert!(size_of::<EndedKey>() == 24);
 const _: () = assert!(size_of::<EndedNamed>() == 8 * Counter::COUNT + 40);

@@ -58,7 +58,13 @@ slots! {
         Limited = "limited",
         /// Stacks that were copied.
         Copies = "copies",
-        /// Futex waits entered (depth *calls*).
+    }
+}
+
+slots! {
+    /// Futex calls that are counted at a site (depth *calls*).
+    CallSum {
+        /// Waits entered.
         Waits = "waits",
         /// Of these: the value had changed.
         Again = "again",
@@ -66,7 +72,7 @@ slots! {
         TimedOut = "timed_out",
         /// Of these: cut short by a signal.
         Interrupted = "interrupted",
-        /// Futex wakes and requeues entered (depth *calls*).
+        /// Wakes and requeues entered.
         Wakes = "wakes",
     }
 }
@@ -89,6 +95,8 @@ pub struct Site {
     pub number: u32,
     /// One sum per [`SiteSum`].
     pub sums: [u64; SiteSum::COUNT],
+    /// One sum per [`CallSum`], without what the blocks of threads still keep.
+    pub calls: [u64; CallSum::COUNT],
     /// Blocked times.
     pub blocked: Spread,
     /// Run-queue times after them.
@@ -105,6 +113,7 @@ impl Site {
         tgid: 0,
         number: 0,
         sums: [0; SiteSum::COUNT],
+        calls: [0; CallSum::COUNT],
         blocked: Spread::EMPTY,
         run_queue: Spread::EMPTY,
     };
@@ -145,5 +154,5 @@ pub struct Pair {
 
 const _: () = assert!(size_of::<SiteKey>() == 24);
 const _: () = assert!(size_of::<Spread>() == 4 * SPREAD_BUCKETS + 16);
-const _: () = assert!(size_of::<Site>() == 48 + 8 * SiteSum::COUNT + 2 * size_of::<Spread>());
+const _: () = assert!(size_of::<Site>() == 48 + 8 * (SiteSum::COUNT + CallSum::COUNT) + 2 * size_of::<Spread>());
 const _: () = assert!(size_of::<Pair>() == 8);

@@ -4,7 +4,7 @@ use aya_ebpf::helpers::generated::bpf_ktime_get_ns;
 use concprobe_common::{
     block::{Block, KNOWN_SITES, KnownSite, Loss},
     futex::Operation,
-    site::{self, OVERFLOW, Pair, Site, SiteKey, SiteSum},
+    site::{self, CallSum, OVERFLOW, Pair, Site, SiteKey, SiteSum},
 };
 
 use crate::{
@@ -18,10 +18,9 @@ const NOEXIST: u64 = 1;
 /// `-EEXIST`.
 const EEXIST: i32 = -17;
 
-/// The site of a call of this thread: its index plus 1, and how often the thread slept there before, as far
-/// as its block remembers.
+/// Which of the sites that the thread's block remembers is that of this call.
 #[inline(always)]
-pub fn of_call(block: *mut Block, call: &Call) -> (u32, *mut KnownSite) {
+pub fn of_call(block: *mut Block, call: &Call) -> (usize, *mut KnownSite) {
     // SAFETY: `block` points into the map, and is the running thread's; the index was taken modulo.
     unsafe {
         let key =
@@ -29,6 +28,7 @@ pub fn of_call(block: *mut Block, call: &Call) -> (u32, *mut KnownSite) {
         let way = way_of(&key);
         let known = &raw mut (*block).known_sites[way];
         if (*known).site == 0 || (*known).address != key.address || (*known).call != key.call {
+            hand_over(known);
             let site = find_or_make(block, &key, call);
             (*known).address = key.address;
             (*known).call = key.call;
@@ -36,7 +36,42 @@ pub fn of_call(block: *mut Block, call: &Call) -> (u32, *mut KnownSite) {
             (*known).sleeps = 0;
             note_thread(site, (*block).tid);
         }
-        ((*known).site, known)
+        (way, known)
+    }
+}
+
+/// Adds what the block counted of calls to the site.
+///
+/// # Safety
+/// `known` must point into a block.
+#[inline(always)]
+unsafe fn hand_over(known: *mut KnownSite) {
+    // SAFETY: by the contract above; the slots are enum variants.
+    unsafe {
+        if (*known).site == 0 {
+            return;
+        }
+        let Some(site) = SITES.get_ptr_mut((*known).site - 1) else { return };
+        let mut sum = 0;
+        while sum < CallSum::COUNT {
+            let calls = (*known).calls[sum];
+            if calls != 0 {
+                add_shared(&raw mut (*site).calls[sum], calls);
+                (*known).calls[sum] = 0;
+            }
+            sum += 1;
+        }
+    }
+}
+
+/// Adds what the block of a thread that ends, or begins another address space, counted to the sites.
+#[inline(always)]
+pub fn hand_all_over(block: *mut Block) {
+    let mut way = 0;
+    while way < KNOWN_SITES {
+        // SAFETY: `block` points into the map.
+        unsafe { hand_over(&raw mut (*block).known_sites[way]) };
+        way += 1;
     }
 }
 
@@ -51,11 +86,12 @@ fn way_of(key: &SiteKey) -> usize {
 /// What the thread's block remembers must not outlive its address space.
 #[inline(always)]
 pub fn forget(block: *mut Block) {
+    hand_all_over(block);
     // SAFETY: `block` points into the map, and is the running thread's.
     unsafe {
         (*block).known_sites = [KnownSite::NONE; KNOWN_SITES];
         (*block).site = 0;
-        (*block).call_site = 0;
+        (*block).call_way = 0;
     }
 }
 
@@ -124,16 +160,26 @@ pub fn copies(site: u32) -> u64 {
 pub fn called(block: *mut Block, call: &Call) {
     let Some(operation) = call.futex else { return };
     let sum = if operation.is_wait() {
-        SiteSum::Waits
+        CallSum::Waits
     } else if operation.is_wake() {
-        SiteSum::Wakes
+        CallSum::Wakes
     } else {
         return;
     };
-    let (site, _) = of_call(block, call);
-    // SAFETY: `block` points into the map, and is the running thread's.
-    unsafe { (*block).call_site = site };
-    add(site - 1, sum, 1);
+    let (way, known) = of_call(block, call);
+    // SAFETY: both point into the map, and are the running thread's.
+    unsafe {
+        (*block).call_way = way as u32 + 1;
+        (*known).calls[sum as usize] += 1;
+    }
+}
+
+/// Counts how the futex call in progress ended, where it was counted when it was entered.
+#[inline(always)]
+pub fn ended(block: *mut Block, way: u32, sum: CallSum) {
+    let Some(way) = way.checked_sub(1) else { return };
+    // SAFETY: `block` points into the map, and is the running thread's; the index is taken modulo.
+    unsafe { (*block).known_sites[way as usize % KNOWN_SITES].calls[sum as usize] += 1 };
 }
 
 /// Whether the wait ends by itself after a time: its fourth argument is that time.

@@ -269,6 +269,7 @@ pub fn ended(tid: u32, slot: u32, block: *mut Block, now: u64) {
             return;
         }
         if config!(tracing) != 0 {
+            site::hand_all_over(block);
             let life = elapsed((*block).started_ns, now);
             interval(Kind::Life, life);
             // The first thread of what is looked at has no tracked creator, and is always listed by itself.

@@ -150,7 +150,8 @@ fn sleeps_somewhere(slot: u32, block: *mut Block, now: u64) {
         if first && matches!(call.futex, Some(operation) if operation.is_wait()) {
             add(block, Counter::FutexWaitSlept, 1);
         }
-        let (site, known) = site::of_call(block, &call);
+        let (_, known) = site::of_call(block, &call);
+        let site = (*known).site;
         (*block).site = site;
         (*block).last_site = site;
         if site::is_limited(&call) {

@@ -12,7 +12,7 @@ use concprobe_common::{
     block::{self, Block, CALL_ROWS, Counter, Loss},
     config::POLLS,
     futex::{self, WaitEnd},
-    site::{COMPAT, SiteSum},
+    site::{COMPAT, CallSum},
 };
 
 use crate::{
@@ -125,26 +125,26 @@ fn returned(block: *mut Block, value: i64) {
         return;
     }
     // SAFETY: as above.
-    let (call, futex_wait, call_site) = unsafe {
+    let (call, futex_wait, call_way) = unsafe {
         // If the program was preempted after it read the clock, the switch has taken care of the time.
         add(block, Counter::KernelNs, now.saturating_sub((*block).kernel_since_ns));
-        let call = ((*block).call, (*block).futex_wait, (*block).call_site);
+        let call = ((*block).call, (*block).futex_wait, (*block).call_way);
         (*block).call = 0;
         (*block).futex_wait = 0;
-        (*block).call_site = 0;
+        (*block).call_way = 0;
         call
     };
     if futex_wait != 0 {
         let (counter, sum) = match futex::wait_end(value) {
-            WaitEnd::Again => (Some(Counter::FutexWaitAgain), SiteSum::Again),
-            WaitEnd::TimedOut => (Some(Counter::FutexWaitTimedOut), SiteSum::TimedOut),
-            WaitEnd::Interrupted => (Some(Counter::FutexWaitInterrupted), SiteSum::Interrupted),
-            WaitEnd::Woken | WaitEnd::Failed => (None, SiteSum::Again),
+            WaitEnd::Again => (Some(Counter::FutexWaitAgain), CallSum::Again),
+            WaitEnd::TimedOut => (Some(Counter::FutexWaitTimedOut), CallSum::TimedOut),
+            WaitEnd::Interrupted => (Some(Counter::FutexWaitInterrupted), CallSum::Interrupted),
+            WaitEnd::Woken | WaitEnd::Failed => (None, CallSum::Again),
         };
         if let Some(counter) = counter {
             add(block, counter, 1);
-            if config!(tracing) != 0 && call_site != 0 {
-                site::add(call_site - 1, sum, 1);
+            if config!(tracing) != 0 {
+                site::ended(block, call_way, sum);
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use concprobe_common::{
     block::{Block, place},
-    site::{COMPAT, FUTEX, NO_CALL, OVERFLOW, Site, SiteKey, SiteSum},
+    site::{COMPAT, CallSum, FUTEX, NO_CALL, OVERFLOW, Site, SiteKey, SiteSum},
 };
 
 use super::{
@@ -31,7 +31,7 @@ pub(super) struct Place {
     operation: u32,
     value: u32,
     tgid: u32,
-    sums: [u64; SiteSum::COUNT],
+    calls: [u64; CallSum::COUNT],
     sleeps: Sleeps,
 }
 
@@ -46,7 +46,7 @@ impl Place {
             operation: site.operation,
             value: site.value,
             tgid: site.tgid,
-            sums: site.sums,
+            calls: site.calls,
             sleeps: Sleeps {
                 slept: site.blocked.count(),
                 threads: sum(SiteSum::Threads),
@@ -79,6 +79,18 @@ fn open_sleeps(blocks: &[(Block, u64)]) -> BTreeMap<u32, (u64, u64)> {
     open
 }
 
+/// Calls that the blocks of living threads have not yet handed over, by site.
+fn kept_calls(blocks: &[(Block, u64)]) -> BTreeMap<u32, [u64; CallSum::COUNT]> {
+    let mut kept: BTreeMap<u32, [u64; CallSum::COUNT]> = BTreeMap::new();
+    for known in blocks.iter().flat_map(|(block, _)| block.known_sites).filter(|known| known.site != 0) {
+        let sums = kept.entry(known.site - 1).or_default();
+        for (sum, calls) in sums.iter_mut().zip(known.calls) {
+            *sum += calls;
+        }
+    }
+    kept
+}
+
 /// The places, the greatest time first.
 pub(super) fn places(
     found: Vec<Place>,
@@ -89,9 +101,13 @@ pub(super) fn places(
     look: Look,
 ) -> Places {
     let open = open_sleeps(blocks);
+    let kept = kept_calls(blocks);
     let mut places = Places::default();
     for mut place in found {
         (place.sleeps.open, place.sleeps.open_ns) = open.get(&place.index).copied().unwrap_or_default();
+        for (sum, calls) in place.calls.iter_mut().zip(kept.get(&place.index).into_iter().flatten()) {
+            *sum += calls;
+        }
         if let Some(copies) = copies.as_deref_mut() {
             place.sleeps.waiters = copies.waiters(place.index);
         }
@@ -124,7 +140,7 @@ fn lock(
     subject: &Subject,
     look: Look,
 ) -> Lock {
-    let sum = |sum: SiteSum| look.calls.then_some(place.sums[sum as usize]);
+    let sum = |sum: CallSum| look.calls.then_some(place.calls[sum as usize]);
     let sleeps = &place.sleeps;
     let stacks: Vec<&[String]> = sleeps.waiters.iter().map(|waiter| waiter.frames.as_slice()).collect();
     let (kind, kind_because) =
@@ -147,11 +163,11 @@ fn lock(
         host_pid: place.tgid,
         shared,
         operation: kind::operation_name(place.operation),
-        waits: sum(SiteSum::Waits),
-        again: sum(SiteSum::Again),
-        timed_out: sum(SiteSum::TimedOut),
-        interrupted: sum(SiteSum::Interrupted),
-        wakes: sum(SiteSum::Wakes),
+        waits: sum(CallSum::Waits),
+        again: sum(CallSum::Again),
+        timed_out: sum(CallSum::TimedOut),
+        interrupted: sum(CallSum::Interrupted),
+        wakes: sum(CallSum::Wakes),
         wakers,
         sleeps: place.sleeps,
     }
