@@ -54,9 +54,10 @@ enum Task {
     /// Measure concprobe itself, as ratios within one run
     Bench {
         /// What to measure
+        #[command(subcommand)]
         subject: bench::Subject,
         /// How many alternating runs
-        #[arg(long, default_value_t = 11, value_parser = clap::value_parser!(u64).range(1..))]
+        #[arg(long, global = true, default_value_t = 11, value_parser = clap::value_parser!(u64).range(1..))]
         pairs: u64,
     },
     /// Build the container image and try it, without a container engine
@@ -78,7 +79,9 @@ fn main() -> ExitCode {
         Task::Test { arguments } => test::test(&as_given(arguments)),
         Task::Lint => lint::lint(),
         Task::Kernels { series } => kernels::kernels(&series),
-        Task::Bench { subject, pairs } => bench::bench(subject, usize::try_from(pairs).unwrap_or(usize::MAX)),
+        Task::Bench { subject, pairs } => {
+            bench::bench(&subject, usize::try_from(pairs).unwrap_or(usize::MAX))
+        }
         Task::Image => image::image(),
     };
     match done {
