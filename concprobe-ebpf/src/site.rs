@@ -34,7 +34,6 @@ pub fn of_call(block: *mut Block, call: &Call) -> (usize, *mut KnownSite) {
             (*known).call = key.call;
             (*known).site = site + 1;
             (*known).sleeps = 0;
-            note_thread(site, (*block).tid);
         }
         (way, known)
     }
@@ -119,6 +118,8 @@ fn find_or_make(block: *mut Block, key: &SiteKey, call: &Call) -> u32 {
         return site;
     }
     // Another CPU was faster; or there is no room.
+    // SAFETY: as above.
+    unsafe { (*record).first_ns = 0 };
     let _ = FREE_SITES.push(site, 0);
     // SAFETY: as above.
     match unsafe { SITE_INDEX.get(key) } {
@@ -130,8 +131,9 @@ fn find_or_make(block: *mut Block, key: &SiteKey, call: &Call) -> u32 {
     }
 }
 
+/// Notes that a thread sleeps at a site.
 #[inline(always)]
-fn note_thread(site: u32, tid: u32) {
+pub fn note_thread(site: u32, tid: u32) {
     match PAIRS.insert(Pair { site, tid }, 1, NOEXIST) {
         Ok(()) => add(site, SiteSum::Threads, 1),
         Err(EEXIST) => {} // seen before

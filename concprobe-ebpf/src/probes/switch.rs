@@ -158,6 +158,9 @@ fn sleeps_somewhere(slot: u32, block: *mut Block, now: u64) {
             site::add(site - 1, SiteSum::Limited, 1);
         }
         let before = (*known).sleeps;
+        if before == 0 {
+            site::note_thread(site - 1, (*block).tid);
+        }
         (*known).sleeps = before.saturating_add(1);
         if config!(stacks) != 0 {
             let one_in = event::one_in(before).saturating_mul(event::one_in_crowd(site::copies(site - 1)));

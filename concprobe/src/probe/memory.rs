@@ -67,11 +67,19 @@ impl Mapping<Block> {
 }
 
 impl Mapping<Site> {
-    /// One sum of a site, without reading all of it.
-    fn sum(&self, index: usize, sum: SiteSum) -> u64 {
+    /// Whether anything was summed there, without reading all of it.
+    fn is_used(&self, index: usize) -> bool {
         assert!(index < self.len, "within the mapping");
-        // SAFETY: the index is within the mapping, and the slot is an enum variant.
-        unsafe { (&raw const (*self.base.add(index).as_ptr()).sums[sum as usize]).read_volatile() }
+        let site = self.base.as_ptr().wrapping_add(index);
+        // SAFETY: the index is within the mapping; the kernel may write at the same time.
+        let (first_ns, blocked_ns) = unsafe {
+            (
+                (&raw const (*site).first_ns).read_volatile(),
+                (&raw const (*site).sums[SiteSum::BlockedNs as usize]).read_volatile(),
+            )
+        };
+        // The site for what found no room was never made, and only has sums.
+        first_ns != 0 || blocked_ns != 0
     }
 }
 
@@ -203,11 +211,8 @@ impl Records {
 
     /// The sites that were slept at or called, with their index.
     pub fn sites(&self) -> impl Iterator<Item = (u32, Site)> + '_ {
-        (0..self.sites.len).filter_map(|index| {
-            let used = |sum: SiteSum| self.sites.sum(index, sum) != 0;
-            // The site for what found no room has threads only while the table of pairs has room.
-            let touched = used(SiteSum::Threads) || used(SiteSum::BlockedNs);
-            touched.then(|| (u32::try_from(index).unwrap_or(u32::MAX), self.sites.get(index)))
+        (0..self.sites.len).filter(|index| self.sites.is_used(*index)).map(|index| {
+            (u32::try_from(index).unwrap_or(u32::MAX), self.sites.get(index))
         })
     }
 }

@@ -118,7 +118,8 @@ pub(super) fn places(
         }
     }
     places.locks = merge_shared(places.locks);
-    places.locks.sort_by_key(|lock| std::cmp::Reverse(lock.sleeps.blocked_ns()));
+    // What costs comes before what waits for work.
+    places.locks.sort_by_key(|lock| (lock.idle, std::cmp::Reverse(lock.sleeps.blocked_ns())));
     places.sleeps.sort_by_key(|sleep| std::cmp::Reverse(sleep.sleeps.blocked_ns()));
     places
 }

@@ -2,6 +2,10 @@
 #![allow(dead_code, reason = "each test file uses what it needs")]
 
 use std::{
+    collections::BTreeSet,
+    env, fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
     process::{Child, Command, Output},
     sync::{Mutex, MutexGuard, PoisonError},
     thread,
@@ -56,6 +60,26 @@ pub fn look(options: &str, arguments: &str) -> Value {
     let output = output(&mut command);
     assert_eq!(output.status.code(), Some(0), "{options} {arguments}: {}", stderr(&output));
     parse(&output)
+}
+
+/// One of the C programs in `tests/programs`, compiled once for each file of tests.
+pub fn program(name: &str) -> PathBuf {
+    static COMPILED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let of_this_file = std::env::current_exe().unwrap();
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join(of_this_file.file_name().unwrap())
+        .with_extension("programs");
+    let program = folder.join(name);
+    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    if compiled.insert(name.to_owned()) {
+        std::fs::create_dir_all(&folder).unwrap();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
+        let mut compiler = Command::new("cc");
+        compiler.args(["-O2", "-pthread", "-w", "-o"]).arg(&program).arg(&source);
+        let output = output(&mut compiler);
+        assert!(output.status.success(), "cannot compile {}: {}", source.display(), stderr(&output));
+    }
+    program
 }
 
 /// Nothing is lost but the ends of futex waits at which the kernel says that it left a program out: newer
@@ -125,4 +149,43 @@ impl Drop for Load {
             let _ = child.wait();
         }
     }
+}
+
+/// A folder that everybody may write to, gone at the end.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// An empty one; no other test of this process may have one of that name.
+    pub fn new(name: &str) -> Self {
+        let path = env::temp_dir().join(format!("concprobe-test-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+        Self(path)
+    }
+
+    /// The path of a file in it.
+    pub fn file(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    /// What a file in it holds.
+    pub fn json(&self, name: &str) -> Value {
+        let text = fs::read(self.0.join(name)).unwrap();
+        serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// As in a root shell, also where the tests themselves run through sudo.
+pub fn not_under_sudo(command: &mut Command) -> &mut Command {
+    for name in ["SUDO_UID", "SUDO_GID", "SUDO_USER", "SUDO_COMMAND", "SUDO_HOME", "SUDO_TTY"] {
+        command.env_remove(name);
+    }
+    command
 }
