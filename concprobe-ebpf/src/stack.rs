@@ -6,8 +6,8 @@ use core::ffi::c_void;
 use aya_ebpf::{
     bindings::{BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP},
     helpers::{
-        bpf_get_current_comm, bpf_get_current_task_btf, bpf_probe_read_kernel, bpf_task_pt_regs,
-        generated::{bpf_get_prandom_u32, bpf_probe_read_user},
+        bpf_get_current_comm, bpf_get_current_task_btf, bpf_task_pt_regs,
+        generated::{bpf_get_prandom_u32, bpf_probe_read_kernel, bpf_probe_read_user},
     },
 };
 use concprobe_common::{
@@ -23,8 +23,11 @@ use crate::{
     thread,
 };
 
-/// What one helper call copies of a stack; a chunk that is not all there is tried in halves.
+/// What one helper call copies of a stack; a chunk that is not all there is tried in halves, quarters and
+/// eighths. Each further branch doubles the verifier's work.
 const CHUNK: usize = 2048;
+/// The least part that is tried.
+const LEAST: usize = CHUNK / 8;
 
 /// For how many like it a copy would stand that is made of one in so many; 0 if this one is not to be copied.
 #[inline(always)]
@@ -53,15 +56,11 @@ pub fn copy(kind: u32, id: u64, site: u32, weight: u32, now: u64) {
         (*record).weight = weight;
         (*record).name = bpf_get_current_comm().unwrap_or_default();
         let regs = bpf_task_pt_regs(bpf_get_current_task_btf()) as *const c_void;
-        let mut word = 0;
-        while word < REGISTERS {
-            (*record).registers[word] = if word < config!(regs_words) as usize {
-                bpf_probe_read_kernel(regs.byte_add(word * 8).cast()).unwrap_or(0)
-            } else {
-                0
-            };
-            word += 1;
-        }
+        bpf_probe_read_kernel(
+            (&raw mut (*record).registers).cast(),
+            config!(regs_words) * 8,
+            regs,
+        );
         let sp: u64 = field(regs, config!(regs_sp));
         (*record).length = copy_stack(&raw mut (*record).stack, sp);
         if (*record).length == 0 {
@@ -99,25 +98,35 @@ fn wake_up() -> u64 {
 #[inline(always)]
 unsafe fn copy_stack(stack: *mut [u8; STACK_BYTES], sp: u64) -> u32 {
     let mut length = 0;
-    let mut size = CHUNK;
-    let mut step = 0;
-    while step < STACK_BYTES / CHUNK + 5 {
-        step += 1;
-        if size < 64 || length + size > STACK_BYTES {
+    while length < STACK_BYTES {
+        // SAFETY: the range lies within `stack`; the helper checks the user's address.
+        if !unsafe { copy_part(stack, length, CHUNK, sp) } {
             break;
         }
-        // SAFETY: the range lies within `stack`, as was checked; the helper checks the user's address.
-        let failed = unsafe {
-            let to = (*stack).as_mut_ptr().add(length);
-            bpf_probe_read_user(to.cast(), size as u32, (sp + length as u64) as *const c_void)
-        };
-        if failed == 0 {
+        length += CHUNK;
+    }
+    let mut size = CHUNK / 2;
+    while size >= LEAST && length < STACK_BYTES {
+        // SAFETY: as above: less than a chunk is left of one that was not all there.
+        if unsafe { copy_part(stack, length, size, sp) } {
             length += size;
-        } else {
-            size /= 2;
         }
+        size /= 2;
     }
     length as u32
+}
+
+/// Copies a part of the stack, if all of it is there.
+///
+/// # Safety
+/// The part must lie within `stack`.
+#[inline(always)]
+unsafe fn copy_part(stack: *mut [u8; STACK_BYTES], from: usize, size: usize, sp: u64) -> bool {
+    // SAFETY: by the contract above; the helper checks the user's address.
+    unsafe {
+        let to = (*stack).as_mut_ptr().add(from);
+        bpf_probe_read_user(to.cast(), size as u32, (sp + from as u64) as *const c_void) == 0
+    }
 }
 
 /// Says how long the sleep of that number took.

@@ -318,10 +318,7 @@ fn fold_named(block: *mut Block, now: u64) {
     unsafe {
         let mut index = 0;
         while index < Counter::COUNT {
-            let amount = (*block).counters[index];
-            if amount != 0 {
-                add_shared(&raw mut (*sums).counters[index], amount);
-            }
+            add_shared(&raw mut (*sums).counters[index], (*block).counters[index]);
             index += 1;
         }
         add_shared(&raw mut (*sums).threads, 1);

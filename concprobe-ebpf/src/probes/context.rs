@@ -57,7 +57,8 @@ pub unsafe fn own_number(task: *const c_void, level: u32) -> u32 {
         let pid: *const c_void = field(task, config!(task_thread_pid));
         let deepest =
             bpf_probe_read_kernel(pid.byte_add(config!(pid_level) as usize).cast::<u32>()).unwrap_or(0);
-        if deepest < level {
+        // Namespaces are nested 32 deep at most; the verifier needs to know.
+        if deepest < level || level > 32 {
             return 0;
         }
         let offset = config!(pid_numbers) as usize + level as usize * config!(upid_size) as usize;
