@@ -46,23 +46,44 @@ pub fn current_tgid() -> u32 {
     (bpf_get_current_pid_tgid() >> 32) as u32
 }
 
+/// A word of kernel memory; 0 if it cannot be read. The address is a plain number to the verifier, which
+/// therefore allows any arithmetic.
+///
+/// # Safety
+/// `address` must be that of a `T` in the kernel's memory; the helper checks that it can be read.
+#[inline(always)]
+unsafe fn word<T: Copy + Default>(address: u64) -> T {
+    // SAFETY: by the contract above.
+    unsafe { bpf_probe_read_kernel(address as *const T) }.unwrap_or_default()
+}
+
+/// How deep the PID namespace is nested that a thread lives in.
+///
+/// # Safety
+/// `task` must be a `task_struct`.
+#[inline(always)]
+pub unsafe fn level_of(task: *const c_void) -> u32 {
+    // SAFETY: by the contract above, and the offsets come from this kernel's BTF.
+    unsafe {
+        let pid: u64 = word(task as u64 + u64::from(config!(task_thread_pid)));
+        word(pid + u64::from(config!(pid_level)))
+    }
+}
+
 /// The number of a thread in a PID namespace so many levels deep; 0 if it has none there.
 ///
 /// # Safety
-/// `task` must be a `task_struct` of which the verifier knows.
+/// `task` must be a `task_struct`.
 #[inline(always)]
 pub unsafe fn own_number(task: *const c_void, level: u32) -> u32 {
-    // SAFETY: by the contract above; the helper checks every address.
+    // SAFETY: by the contract above, and the offsets come from this kernel's BTF.
     unsafe {
-        let pid: *const c_void = field(task, config!(task_thread_pid));
-        let deepest =
-            bpf_probe_read_kernel(pid.byte_add(config!(pid_level) as usize).cast::<u32>()).unwrap_or(0);
-        // Namespaces are nested 32 deep at most; the verifier needs to know.
-        if deepest < level || level > 32 {
+        if level_of(task) < level {
             return 0;
         }
-        let offset = config!(pid_numbers) as usize + level as usize * config!(upid_size) as usize;
-        bpf_probe_read_kernel(pid.byte_add(offset).cast::<u32>()).unwrap_or(0)
+        let pid: u64 = word(task as u64 + u64::from(config!(task_thread_pid)));
+        let numbers = pid + u64::from(config!(pid_numbers));
+        word(numbers + u64::from(level) * u64::from(config!(upid_size)))
     }
 }
 

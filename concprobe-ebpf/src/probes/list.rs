@@ -3,12 +3,12 @@
 
 use core::ffi::c_void;
 
-use aya_ebpf::helpers::{bpf_get_current_task_btf, bpf_probe_read_kernel, generated::bpf_seq_write};
+use aya_ebpf::helpers::{bpf_get_current_task_btf, generated::bpf_seq_write};
 use concprobe_common::block::Ids;
 
 use crate::{
     maps::config,
-    probes::context::{field, own_number},
+    probes::context::{field, level_of, own_number},
 };
 
 /// What the kernel calls the program with: `struct bpf_iter__task` of `kernel/bpf/task_iter.c`.
@@ -32,8 +32,7 @@ pub extern "C" fn list(element: *const c_void) -> i32 {
         let meta: *const c_void = field(element, core::mem::offset_of!(Element, meta) as u32);
         let file: *const c_void = field(meta, 0);
         let reader = bpf_get_current_task_btf() as *const c_void;
-        let pid: *const c_void = field(reader, config!(task_thread_pid));
-        let level = bpf_probe_read_kernel(pid.byte_add(config!(pid_level) as usize).cast::<u32>()).unwrap_or(0);
+        let level = level_of(reader);
         let ids = Ids {
             tid: field(task, config!(task_pid)),
             tgid: field(task, config!(task_tgid)),
