@@ -3,6 +3,7 @@
 mod arguments;
 mod look;
 mod output;
+mod show;
 
 use std::{path::Path, process::ExitCode};
 
@@ -14,7 +15,7 @@ use crate::{
     harness::crew,
     observation::{self, Observation},
     plan::Plan,
-    report, reproduce, run,
+    report, reproduce, run, saved,
     target::{Identity, NotStarted},
     trace, workload,
 };
@@ -52,6 +53,7 @@ fn dispatch(matches: &ArgMatches, started_ns: u64) -> Result<u8> {
         Some(("reproduce", options)) => reproduce_sets(options),
         Some(("trace", options)) => look_at(look::TraceOptions::from_arg_matches(options)?.resolve()?),
         Some(("attach", options)) => look_at(look::AttachOptions::from_arg_matches(options)?.resolve()),
+        Some(("show", options)) => show::show(&show::ShowOptions::from_arg_matches(options)?),
         Some((run::process::COMMAND, options)) => serve(options),
         _ => unreachable!("clap demands one of the commands"),
     }
@@ -146,8 +148,8 @@ fn deliver(plans: &[Plan], observations: &[Observation], destination: Option<Des
             (!plan.json).then(|| report::text(observation, style)).transpose()?,
         ),
         several => (
-            wants_json.then(|| report::json(&Sweep { schema: SWEEP_SCHEMA, sweep: several })).transpose()?,
-            (!plan.json).then(|| report::sweep(several, &swept_parameter(plans), style)),
+            wants_json.then(|| report::json(&Sweep { schema: saved::SWEEP_SCHEMA, sweep: several })).transpose()?,
+            (!plan.json).then(|| report::sweep(several, &saved::swept_parameter(several), style)),
         ),
     };
     let delivered = hand_over(screen.as_deref(), json.as_deref(), destination)?;
@@ -165,24 +167,11 @@ fn deliver(plans: &[Plan], observations: &[Observation], destination: Option<Des
     })
 }
 
-/// Version of the format of a saved sweep.
-const SWEEP_SCHEMA: &str = "concprobe-sweep/1";
-
 /// A sweep as it is saved.
 #[derive(serde::Serialize)]
 struct Sweep<'a> {
     schema: &'static str,
     sweep: &'a [Observation],
-}
-
-/// The parameter in which the plans differ.
-fn swept_parameter(plans: &[Plan]) -> String {
-    let [first, second, ..] = plans else { return String::new() };
-    let (first, second) = (&first.settings.parameters, &second.settings.parameters);
-    first
-        .iter()
-        .find(|(name, value)| second.get(*name) != Some(value))
-        .map_or_else(String::new, |(name, _)| name.clone())
 }
 
 fn reproduce_sets(options: &ArgMatches) -> Result<u8> {

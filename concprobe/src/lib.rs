@@ -16,6 +16,7 @@ pub mod probe;
 pub mod report;
 pub mod reproduce;
 pub mod run;
+pub mod saved;
 pub mod stack;
 pub mod target;
 pub mod trace;

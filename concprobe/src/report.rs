@@ -5,6 +5,7 @@ mod list;
 mod plot;
 mod reproduction;
 mod sweep;
+mod tables;
 mod text;
 mod trace;
 
@@ -12,5 +13,6 @@ pub use json::json;
 pub use list::{list, list_markdown};
 pub use reproduction::reproduction;
 pub use sweep::sweep;
+pub use tables::{csv, folded, markdown};
 pub use text::{Style, text};
 pub use trace::trace;

@@ -26,6 +26,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("doctor", &["aya", "tokio", "crate::probe", "crate::run", "crate::report", "crate::harness"]),
     ("plan", &["aya", "tokio", "crate::run", "crate::report", "crate::cli"]),
     ("trace", &["aya", "crate::cli", "crate::report", "crate::workload"]),
+    ("saved", &["aya", "tokio", "crate::run", "crate::report", "crate::cli", "crate::trace"]),
     ("figures", &["aya", "tokio", "crate::run", "crate::report"]),
     ("run", &["aya", "crate::cli", "crate::report"]),
     ("reproduce", &["aya", "tokio", "crate::probe", "crate::report", "crate::cli"]),
