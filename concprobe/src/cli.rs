@@ -225,7 +225,14 @@ fn look_at(plan: trace::Plan) -> Result<u8> {
     };
     let text = (json || destination.is_some()).then(|| report::json(&seen)).transpose()?;
     let screen = (!json).then(|| report::trace(&seen, output::style(verbose)));
-    let delivered = hand_over(screen.as_deref(), text.as_deref(), destination)?;
+    // The command's own end stands, whatever becomes of the report.
+    let delivered = hand_over(screen.as_deref(), text.as_deref(), destination).unwrap_or_else(|error| {
+        if output::is_broken_pipe(&error) {
+            return DONE;
+        }
+        output::complain(&error);
+        FAILED
+    });
     let in_order = seen.lost == 0 && seen.self_check.passed;
     Ok(match seen.exit {
         Some(exit) if exit.status != Some(0) => exit_status(exit),

@@ -121,6 +121,9 @@ pub async fn trace(mut plan: Plan) -> Result<Trace> {
     if seen.exit.is_none() && harvest.subject.is_command() {
         let ended = tokio::time::timeout(patience, exit_of(&mut harvest.subject)).await;
         seen.exit = ended.unwrap_or(Ok(None))?;
+        if seen.exit.is_some() {
+            seen.unavailable.remove("exit");
+        }
     }
     Ok(seen)
 }

@@ -3,7 +3,10 @@
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, IsTerminal as _, Write as _},
-    os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd},
+    os::{
+        fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd},
+        unix::fs::{MetadataExt as _, chown},
+    },
     path::{Path, PathBuf},
 };
 
@@ -23,13 +26,21 @@ pub fn print(text: &str) -> Result<()> {
 /// Says what went wrong.
 #[expect(clippy::print_stderr, reason = "this is the place for it")]
 pub fn complain(error: &anyhow::Error) {
-    eprintln!("concprobe: {error:#}");
+    eprintln!("concprobe: {}", harmless(&format!("{error:#}")));
 }
 
 /// Says what to be careful about.
 #[expect(clippy::print_stderr, reason = "this is the place for it")]
 pub fn warn(warning: &str) {
-    eprintln!("concprobe: warning: {warning}");
+    eprintln!("concprobe: warning: {}", harmless(warning));
+}
+
+/// Without what a terminal would obey: names that come from elsewhere may hold anything.
+fn harmless(text: &str) -> String {
+    let escaped = |letter: char| letter.is_control() && letter != '\n';
+    text.chars()
+        .map(|letter| if escaped(letter) { letter.escape_default().to_string() } else { letter.to_string() })
+        .collect()
 }
 
 /// The reader of a pipe has had enough, which is no failure.
@@ -158,7 +169,7 @@ impl Destination {
             let _ = fs::remove_file(&path);
         }
         if let Some((user, group)) = owner.filter(|_| fresh && is_file && written.is_ok()) {
-            std::os::unix::fs::chown(&path, Some(user), Some(group))
+            chown(&path, Some(user), Some(group))
                 .with_context(|| format!("cannot give {} to its user", path.display()))?;
         }
         written.with_context(|| format!("the result could not be saved to {}", path.display()))
@@ -177,8 +188,12 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.partial", std::process::id()));
     let partial = path.with_file_name(name);
+    let older = fs::metadata(path)?;
     let written = File::create(&partial)
         .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
+        // The new one belongs to whom the older one belonged, and may be read by the same.
+        .and_then(|()| chown(&partial, Some(older.uid()), Some(older.gid())))
+        .and_then(|()| fs::set_permissions(&partial, older.permissions()))
         .and_then(|()| fs::rename(&partial, path));
     if written.is_err() {
         let _ = fs::remove_file(&partial);

@@ -166,7 +166,7 @@ impl Subject {
             space: self.space(),
             site,
             last_site: site,
-            name: padded(&thread.name),
+            name: name(self.pid, thread.tid),
             ..Block::EMPTY
         })?;
         // One that ended in between is never seen to end.
@@ -291,9 +291,13 @@ fn state(pid: i32, tid: i32) -> Option<char> {
     text.rsplit_once(") ")?.1.chars().next()
 }
 
-fn padded(name: &str) -> [u8; 16] {
+/// The name of a thread, which may be any bytes but those of the end.
+fn name(pid: i32, tid: i32) -> [u8; 16] {
     let mut bytes = [0; 16];
-    let length = name.len().min(15);
-    bytes[..length].copy_from_slice(&name.as_bytes()[..length]);
+    // A thread that is gone needs no name.
+    let read = std::fs::read(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
+    let read = read.strip_suffix(b"\n").unwrap_or(&read);
+    let length = read.len().min(15);
+    bytes[..length].copy_from_slice(&read[..length]);
     bytes
 }
