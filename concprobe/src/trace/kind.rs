@@ -53,9 +53,14 @@ const PRIMITIVES: &[(&str, Kind)] = &[
     ("_M_wait", Kind::Condition),
 ];
 
+/// Variables whose name says what they are, where functions have none.
+const VARIABLES: &[(&str, Kind)] = &[("_PyRuntime", Kind::Mutex)];
+
 /// What is known of a futex word.
 #[derive(Debug)]
 pub(super) struct Evidence<'a> {
+    /// Name of what lies there.
+    pub(super) name: &'a str,
     /// `op` argument of the first call.
     pub(super) operation: u32,
     /// Value that the first waiter expected.
@@ -68,12 +73,15 @@ pub(super) struct Evidence<'a> {
 
 /// The kind, and why.
 pub(super) fn judge(evidence: &Evidence<'_>) -> (Kind, String) {
-    for table in [RUNTIMES, PRIMITIVES] {
-        for frames in evidence.stacks {
-            if let Some((kind, function)) = by_function(frames, table) {
-                return (kind, format!("waits in {function}"));
-            }
-        }
+    if let Some((part, kind)) = VARIABLES.iter().find(|(part, _)| evidence.name.starts_with(part)) {
+        return (*kind, format!("{part} is the interpreter's lock"));
+    }
+    let first = |table| evidence.stacks.iter().find_map(|frames| by_function(frames, table));
+    let (primitive, runtime) = (first(PRIMITIVES), first(RUNTIMES));
+    let inside = |kind: Kind| !kind.excludes() && primitive.is_some_and(|(inner, _)| inner.excludes());
+    // What a runtime waits for says more than how it waits; but a lock inside it is a lock.
+    if let Some((kind, function)) = runtime.filter(|(kind, _)| !inside(*kind)).or(primitive) {
+        return (kind, format!("waits in {function}"));
     }
     let (kind, reason) = by_operation(evidence);
     (kind, reason.to_owned())
@@ -141,7 +149,7 @@ mod tests {
         let owned: Vec<Vec<String>> =
             stacks.iter().map(|frames| frames.iter().map(|frame| (*frame).to_owned()).collect()).collect();
         let stacks: Vec<&[String]> = owned.iter().map(Vec::as_slice).collect();
-        judge(&Evidence { operation, value, stacks: &stacks, tids: &HashSet::from([77]) }).0
+        judge(&Evidence { name: "", operation, value, stacks: &stacks, tids: &HashSet::from([77]) }).0
     }
 
     #[test]
@@ -155,6 +163,14 @@ mod tests {
                 Kind::Mutex,
             ),
             (&["pthread_barrier_wait (libc.so.6)"], Kind::Barrier),
+            (
+                &[
+                    "std::sys::sync::mutex::futex::Mutex::lock_contended (a)",
+                    "<std::sync::mpmc::waker::SyncWaker>::register (a)",
+                ],
+                Kind::Mutex,
+            ),
+            (&["std::thread::park (a)", "<std::sync::mpmc::array::Channel<T>>::recv (a)"], Kind::Condition),
         ] {
             assert_eq!(judged(393, 0, &[frames]), expected, "{frames:?}");
         }

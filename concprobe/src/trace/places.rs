@@ -16,7 +16,7 @@ use crate::{
     call_names,
     figures::Look,
     latencies,
-    observation::trace::{Lock, Sleep, Sleeps},
+    observation::trace::{Kind, Lock, Sleep, Sleeps},
 };
 
 /// From this mean length on, a wait that excludes nobody is for work that is not there.
@@ -144,8 +144,6 @@ fn lock(
     let sum = |sum: CallSum| look.calls.then_some(place.calls[sum as usize]);
     let sleeps = &place.sleeps;
     let stacks: Vec<&[String]> = sleeps.waiters.iter().map(|waiter| waiter.frames.as_slice()).collect();
-    let (kind, kind_because) =
-        kind::judge(&Evidence { operation: place.operation, value: place.value, stacks: &stacks, tids });
     let private = place.operation & kind::PRIVATE != 0;
     let (name, shared, wakers) = match copies {
         Some(copies) => {
@@ -153,6 +151,19 @@ fn lock(
             (name, shared.filter(|_| !private), copies.wakers(place.index))
         }
         None => (format!("{:#x}", place.key.address), None, Vec::new()),
+    };
+    let (kind, kind_because) = kind::judge(&Evidence {
+        name: &name,
+        operation: place.operation,
+        value: place.value,
+        stacks: &stacks,
+        tids,
+    });
+    // Python makes conditions and the joining of threads out of locks at which one thread waits alone.
+    let (kind, kind_because) = if kind_because.contains("PyThread_acquire_lock") && sleeps.threads == 1 {
+        (Kind::Condition, "one thread alone waits at a lock of Python".to_owned())
+    } else {
+        (kind, kind_because)
     };
     let mean = sleeps.blocked_ns() / (sleeps.slept + sleeps.open).max(1);
     Lock {

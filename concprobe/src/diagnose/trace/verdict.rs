@@ -15,9 +15,9 @@ const WORTH: f64 = 0.02;
 const NOTICEABLE: f64 = 0.02;
 /// So many hand-overs a second and more are a cost by themselves.
 const HAND_OVERS: u64 = 10_000;
-/// A thread that lives shorter than so many times its creation is one for each task.
-const SHORT_LIVED: u64 = 10;
-/// So many creations and more are worth a sentence.
+/// Threads of which half live shorter than this are made for one task each.
+const SHORT_LIVED_NS: u64 = 10_000_000;
+/// So many threads and more are worth a sentence.
 const CREATIONS: u64 = 100;
 
 /// A sentence, and the thread time that it is about.
@@ -50,8 +50,8 @@ pub(super) fn verdict(trace: &Trace) -> Vec<String> {
 /// Time of the threads that work, or would if they could: on the CPU, waiting for one, or at a lock. What
 /// costs are measured against.
 fn busy_ns(trace: &Trace) -> u64 {
-    let at_locks: u64 =
-        trace.locks.iter().filter(|lock| lock.kind.excludes()).map(|lock| lock.sleeps.blocked_ns()).sum();
+    let wanted = trace.locks.iter().filter(|lock| is_contended(lock));
+    let at_locks: u64 = wanted.map(|lock| lock.sleeps.blocked_ns()).sum();
     let parts = &trace.parts;
     (parts.on_cpu_ns.unwrap_or(0) + parts.run_queue_ns.unwrap_or(0) + at_locks).max(1)
 }
@@ -60,9 +60,14 @@ fn part(cost: u64, whole: u64) -> f64 {
     cost as f64 / whole.max(1) as f64
 }
 
+/// Several threads wait for what one has. A single one may wait for another's end by such a word.
+fn is_contended(lock: &Lock) -> bool {
+    lock.kind.excludes() && lock.sleeps.threads >= 2
+}
+
 /// A lock that several threads wanted at the same time.
 fn contended(lock: &Lock, busy: u64) -> Option<Finding> {
-    if !lock.kind.excludes() || lock.sleeps.threads < 2 {
+    if !is_contended(lock) {
         return None;
     }
     let (blocked, run_queue) = (lock.sleeps.blocked_ns(), lock.sleeps.run_queue.sum_ns);
@@ -158,9 +163,8 @@ fn run_queue(trace: &Trace, busy: u64) -> Option<Finding> {
 /// Threads that are made, used once and thrown away.
 fn creation(trace: &Trace) -> Option<Finding> {
     let creation = &trace.creation;
-    let made = creation.threads + creation.processes;
     let (latency, life) = (creation.latency.p50_ns?, creation.life.p50_ns?);
-    if made < CREATIONS || life > latency.saturating_mul(SHORT_LIVED) {
+    if creation.threads < CREATIONS || life > SHORT_LIVED_NS {
         return None;
     }
     let cost_ns = creation.latency.sum_ns;
