@@ -17,8 +17,10 @@ use crate::{
     probe::{Session, Set},
 };
 
-/// Calls of a function of our own that are trapped to find out what one costs.
-const TRIALS: u32 = 2_000;
+/// Calls of a function of our own that are trapped to find out what one costs, in each of a few rounds of
+/// which the best counts.
+const TRIALS: u32 = 500;
+const ROUNDS: u32 = 5;
 
 /// How far the slice is.
 #[derive(Debug)]
@@ -29,7 +31,7 @@ enum Stage {
         until: Instant,
         since: Instant,
         slept_before: u64,
-        of_trials: Vec<u64>,
+        calls_before: Vec<u64>,
         trap_ns: u64,
     },
     Done(LockCalls),
@@ -67,11 +69,11 @@ impl Slice {
 
     /// Ends the slice, if it was not over.
     pub(super) fn end(&mut self, session: &mut Session) {
-        let Stage::Counting { since, slept_before, of_trials, trap_ns, .. } = &self.stage else { return };
+        let Stage::Counting { since, slept_before, calls_before, trap_ns, .. } = &self.stage else { return };
         let slice_ns = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let calls: BTreeMap<String, u64> = FUNCTIONS
             .iter()
-            .zip(session.records().lock_calls().iter().zip(of_trials))
+            .zip(session.records().lock_calls().iter().zip(calls_before))
             .map(|(name, (calls, before))| ((*name).to_owned(), calls - before))
             .filter(|(_, calls)| *calls > 0)
             .collect();
@@ -95,11 +97,12 @@ impl Slice {
 fn begin(session: &mut Session, pid: i32, library: &Path, length: Duration) -> Result<Stage> {
     let places = places(library)?;
     let trap_ns = trap_ns(session)?;
-    let of_trials = session.records().lock_calls();
-    let slept_before = slept(session);
     session.count_lock_calls(library, &places, pid.cast_unsigned())?;
+    // One function after the other was trapped: the slice begins when all are.
+    let calls_before = session.records().lock_calls();
+    let slept_before = slept(session);
     let since = Instant::now();
-    Ok(Stage::Counting { until: since + length, since, slept_before, of_trials, trap_ns })
+    Ok(Stage::Counting { until: since + length, since, slept_before, calls_before, trap_ns })
 }
 
 /// Sleeps at futex words up to now.
@@ -162,6 +165,10 @@ fn trap_ns(session: &mut Session) -> Result<u64> {
 }
 
 fn time_unlocks() -> Duration {
+    (0..ROUNDS).map(|_| time_round()).min().unwrap_or_default()
+}
+
+fn time_round() -> Duration {
     let mut mutex = libc::PTHREAD_MUTEX_INITIALIZER;
     let start = Instant::now();
     for _ in 0..TRIALS {

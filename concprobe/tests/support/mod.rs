@@ -1,6 +1,8 @@
 //! Runs the real program and reads its JSON.
 #![allow(dead_code, reason = "each test file uses what it needs")]
 
+pub mod seen;
+
 use std::{
     collections::BTreeSet,
     env, fs,
@@ -65,14 +67,14 @@ pub fn look(options: &str, arguments: &str) -> Value {
 /// One of the C programs in `tests/programs`, compiled once for each file of tests.
 pub fn program(name: &str) -> PathBuf {
     static COMPILED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let of_this_file = std::env::current_exe().unwrap();
+    let of_this_file = env::current_exe().unwrap();
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join(of_this_file.file_name().unwrap())
         .with_extension("programs");
     let program = folder.join(name);
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
     if compiled.insert(name.to_owned()) {
-        std::fs::create_dir_all(&folder).unwrap();
+        fs::create_dir_all(&folder).unwrap();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
         let mut compiler = Command::new("cc");
         compiler.args(["-O2", "-pthread", "-w", "-o"]).arg(&program).arg(&source);
