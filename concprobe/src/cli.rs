@@ -148,7 +148,9 @@ fn deliver(plans: &[Plan], observations: &[Observation], destination: Option<Des
             (!plan.json).then(|| report::text(observation, style)).transpose()?,
         ),
         several => (
-            wants_json.then(|| report::json(&Sweep { schema: saved::SWEEP_SCHEMA, sweep: several })).transpose()?,
+            wants_json
+                .then(|| report::json(&Sweep { schema: saved::SWEEP_SCHEMA, sweep: several }))
+                .transpose()?,
             (!plan.json).then(|| report::sweep(several, &saved::swept_parameter(several), style)),
         ),
     };
@@ -217,6 +219,11 @@ fn look_at(plan: trace::Plan) -> Result<u8> {
             // The command's own fault is not one of privileges.
             if let Some(not_started) = error.downcast_ref::<NotStarted>() {
                 let status = u8::try_from(not_started.shell_status()).unwrap_or(FAILED);
+                output::complain(&error);
+                return Ok(status);
+            }
+            if let Some(trace::Interrupted(signal)) = error.downcast_ref() {
+                let status = u8::try_from(128 + signal).unwrap_or(FAILED);
                 output::complain(&error);
                 return Ok(status);
             }

@@ -17,7 +17,6 @@ use anyhow::Result;
 
 use crate::{
     environment::{Environment, tracefs},
-    harness::clock,
     observation::{
         Depth,
         trace::{Exit, Trace},
@@ -27,6 +26,7 @@ use crate::{
 };
 use copies::Copies;
 use lock_calls::Slice;
+pub use subject::Interrupted;
 use subject::{Subject, Turn};
 
 /// How often what the kernel copied is fetched, and progress shown.
@@ -101,8 +101,8 @@ pub async fn trace(mut plan: Plan) -> Result<Trace> {
     if plan.depth == Depth::Calls {
         session.attach(Set::Calls)?;
     }
-    let started_ns = clock::now_ns();
     subject.begin(&mut session, copies.as_mut()).await?;
+    let started_ns = subject.began_ns();
     let mut slice = plan.count_calls.map(Slice::new);
     let end = look(plan, &mut subject, &mut session, copies.as_mut(), slice.as_mut()).await?;
     if let Some(slice) = &mut slice {
@@ -113,7 +113,8 @@ pub async fn trace(mut plan: Plan) -> Result<Trace> {
     if let Some(copies) = &mut copies {
         copies.fetch();
     }
-    let mut harvest = gather::Harvest { plan, environment, session, copies, subject, end, started_ns, slice, limits };
+    let mut harvest =
+        gather::Harvest { plan, environment, session, copies, subject, end, started_ns, slice, limits };
     let mut seen = gather::observation(&mut harvest)?;
     // The look may be over before the command is, whose exit status is concprobe's.
     let killed = harvest.end.signal.is_some() && seen.exit.is_none();

@@ -232,7 +232,7 @@ fn a_python_thread_that_waits_for_others_to_end_is_not_one_that_works() {
     let look = traced(&[&python(), &source("python/contended.py"), "100"]);
     // The four do nothing but hold the lock or wait for it, three at a time; the main thread joins them.
     let cost = share_after(&verdict(&look)[0], "costs");
-    assert!(cost >= 85.0, "{cost} %: {}", verdict(&look)[0]);
+    assert!(cost >= 80.0, "{cost} %: {}", verdict(&look)[0]);
 }
 
 #[test]
@@ -381,7 +381,8 @@ fn a_rust_mutex_is_named_with_those_who_wait_and_those_who_hold() {
     let culprit = &verdict(&look)[0];
     assert!(culprit.starts_with("The mutex contended::DATA"), "{culprit}");
     assert!(culprit.contains("mostly in contended::take_and_hold"), "{culprit}");
-    assert!(share_after(culprit, "costs") >= 90.0, "{culprit}");
+    // What other programs take of the CPUs is run-queue time, and in the whole.
+    assert!(share_after(culprit, "costs") >= 75.0, "{culprit}");
     assert_mutexes_are_mutexes(&look);
 }
 

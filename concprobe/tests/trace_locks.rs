@@ -83,8 +83,10 @@ fn a_wait_at_each_of_many_words_is_counted_within_the_table_and_beyond() {
         let rows = seen.rows("locks").iter().chain(seen.rows("sleeps"));
         let listed: u64 = rows.map(|row| number(row, "/slept")).sum();
         assert_eq!(listed, seen.count("voluntary_switches"), "{options}");
-        assert!(listed >= words, "{options}: {listed}");
-        assert_eq!(seen.count("futex_wait_slept"), words, "{options}");
+        // On a busy machine a short limit may be over before the thread sleeps.
+        let slept = seen.count("futex_wait_slept");
+        assert!(slept <= words && slept * 100 >= words * 98, "{options}: {slept}");
+        assert!(listed >= slept, "{options}: {listed}");
         let hidden = seen.trace["not_visible"].to_string();
         assert!(hidden.contains("--max-locks"), "{options}: {hidden}");
         let slots = if options.is_empty() { 1_024 } else { 4 };
@@ -275,16 +277,7 @@ fn words_that_processes_use_at_the_same_time_are_merged_with_shares_of_the_whole
     // Both processes sleep at each of these words: the same program runs twice on one file.
     let folder = Folder::new("both-sides");
     let file = folder.file("word");
-    let script = "import mmap, ctypes, os, sys, time
-f = open(sys.argv[1], 'w+b'); f.truncate(4096)
-m = mmap.mmap(f.fileno(), 4096)
-word = ctypes.addressof(ctypes.c_char.from_buffer(m)) + 256
-libc = ctypes.CDLL(None)
-class T(ctypes.Structure): _fields_ = [('s', ctypes.c_long), ('ns', ctypes.c_long)]
-os.fork(); os.fork()
-for _ in range(5): libc.syscall(ctypes.c_long(202), ctypes.c_void_p(word), 0, 0, ctypes.byref(T(0, 20000000)), 0, 0)
-";
-    let seen = trace_command("", &["python3", "-c", script, &file]);
+    let seen = trace("", "shared_word", &file);
     let locks = seen.locks(&file);
     assert_eq!(locks.len(), 1, "{}", seen.trace["locks"]);
     let lock = locks[0];

@@ -15,7 +15,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use tokio::{
     io::{Interest, unix::AsyncFd},
-    time::{Instant, sleep_until},
+    time::{Instant, sleep_until, timeout},
 };
 
 use super::{
@@ -98,6 +98,18 @@ impl Signals {
                 }
             }
         }
+    }
+
+    /// The wish that came up to now, if one did: for who has no child yet.
+    pub async fn already(&mut self) -> Option<Wish> {
+        // Takes in what lies in the pipe, which is decided upon a little later.
+        if let Ok(wish) = timeout(Duration::ZERO, self.next(None)).await {
+            return Some(wish);
+        }
+        if self.kept.is_empty() {
+            return None;
+        }
+        timeout(2 * SETTLE, self.next(None)).await.ok()
     }
 
     /// The same signal again is the same to the kernel too, as long as it is not delivered.

@@ -205,6 +205,9 @@ fn merge(into: &mut Lock, lock: Lock) {
     add(&mut into.timed_out, lock.timed_out);
     add(&mut into.interrupted, lock.interrupted);
     add(&mut into.wakes, lock.wakes);
+    weigh(into, lock.sleeps.blocked_ns());
+    let mut lock = lock;
+    weigh(&mut lock, into.sleeps.blocked_ns());
     let sleeps = &mut into.sleeps;
     sleeps.slept += lock.sleeps.slept;
     sleeps.threads += lock.sleeps.threads;
@@ -216,4 +219,12 @@ fn merge(into: &mut Lock, lock: Lock) {
     sleeps.waiters.extend(lock.sleeps.waiters);
     into.wakers.extend(lock.wakers);
     into.idle &= lock.idle;
+}
+
+/// Makes a lock's shares those of a whole to which `others_ns` of others belong too.
+fn weigh(lock: &mut Lock, others_ns: u64) {
+    let own = lock.sleeps.blocked_ns() as f64;
+    let part = if own > 0.0 { own / (own + others_ns as f64) } else { 0.0 };
+    lock.sleeps.waiters.iter_mut().for_each(|waiter| waiter.share *= part);
+    lock.wakers.iter_mut().for_each(|waker| waker.share *= part);
 }

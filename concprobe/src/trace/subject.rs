@@ -24,6 +24,11 @@ const LISTINGS: u32 = 100;
 /// The one that announces itself.
 const COOKIE: u64 = 1;
 
+/// A signal came before there was a command that could have got it.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("interrupted by signal {0} before the command began")]
+pub struct Interrupted(pub i32);
+
 /// What happened next.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Turn {
@@ -41,6 +46,7 @@ pub(super) struct Subject {
     stage: Stage,
     signals: Signals,
     pid: i32,
+    began_ns: u64,
     ids: Numbering,
     /// Of threads that were there before: on-CPU and run-queue time by the kernel's own account then.
     accounts: HashMap<u32, (u64, u64)>,
@@ -70,7 +76,15 @@ impl Subject {
         };
         let pid = if let Stage::Existing(existing) = &stage { existing.pid() } else { 0 };
         let signals = Signals::listen()?;
-        Ok(Self { stage, signals, pid, ids: Numbering::default(), accounts: HashMap::new(), unseen: HashMap::new() })
+        Ok(Self {
+            stage,
+            signals,
+            pid,
+            began_ns: 0,
+            ids: Numbering::default(),
+            accounts: HashMap::new(),
+            unseen: HashMap::new(),
+        })
     }
 
     /// Starts the command, or takes the threads of the process on. The kernel programs must be attached.
@@ -79,6 +93,7 @@ impl Subject {
     /// When the command does not start, or the process cannot be looked at.
     pub(super) async fn begin(&mut self, session: &mut Session, copies: Option<&mut Copies>) -> Result<()> {
         self.ids = Numbering::read(session)?;
+        self.began_ns = clock::now_ns();
         match std::mem::replace(&mut self.stage, Stage::Ended) {
             Stage::Command { command, identity } => {
                 self.stage = Stage::Running(self.start(&command, &identity, session, copies).await?);
@@ -103,6 +118,10 @@ impl Subject {
         copies: Option<&mut Copies>,
     ) -> Result<Running> {
         session.attach(Set::Announce)?;
+        // From here on what is sent to the process group reaches the command's process, too.
+        if let Some(Wish::First(signal) | Wish::Again(signal)) = self.signals.already().await {
+            bail!(Interrupted(signal));
+        }
         let announcement = Announcement { session: session.config().session, cookie: COOKIE };
         let held = Held::start(command, identity, Some(announcement))?;
         // The kernel leaves a program out where it would interrupt itself, so one call may go unheard.
@@ -130,6 +149,7 @@ impl Subject {
         let mut known: HashSet<(i32, u64)> = HashSet::new();
         let mut threads = existing.threads()?;
         let sites = asleep::sites(session, self.pid, self.host_pid(), self.space(), &threads)?;
+        self.began_ns = clock::now_ns();
         for _ in 0..LISTINGS {
             self.ids = Numbering::read(session)?;
             threads.retain(|thread| known.insert((thread.tid, thread.start_ticks)));
@@ -227,6 +247,11 @@ impl Subject {
         }
     }
 
+    /// When the look at it began, `CLOCK_MONOTONIC`.
+    pub(super) fn began_ns(&self) -> u64 {
+        self.began_ns
+    }
+
     /// Whether it is a command that concprobe started.
     pub(super) fn is_command(&self) -> bool {
         !matches!(self.stage, Stage::Existing(_))
@@ -255,7 +280,9 @@ impl Subject {
     /// Reads of threads that had no event at all what they do.
     pub(super) fn look_at_the_unseen(&mut self, blocks: &[(Block, u64)]) {
         for (block, _) in blocks.iter().filter(|(block, _)| block.place == place::UNSEEN) {
-            let (Some(pid), Some(tid)) = (self.own_tid(block.tgid), self.own_tid(block.tid)) else { continue };
+            let (Some(pid), Some(tid)) = (self.own_tid(block.tgid), self.own_tid(block.tid)) else {
+                continue;
+            };
             if let Some(state) = state(pid, tid) {
                 self.unseen.insert(block.tid, (state, account(pid, tid)));
             }

@@ -13,6 +13,8 @@ use crate::{
 const WORTH: f64 = 0.02;
 /// Nor is one below this part of the time that the look took.
 const NOTICEABLE: f64 = 0.02;
+/// A wait for this part of the look and longer is one that does not end.
+const STUCK: f64 = 0.9;
 /// So many hand-overs a second and more are a cost by themselves.
 const HAND_OVERS: u64 = 10_000;
 /// Threads of which half live shorter than this are made for one task each.
@@ -31,6 +33,7 @@ pub(super) fn verdict(trace: &Trace) -> Vec<String> {
     let busy = busy_ns(trace);
     let mut findings: Vec<Finding> = Vec::new();
     findings.extend(trace.locks.iter().filter_map(|lock| contended(lock, busy)));
+    findings.extend(trace.locks.iter().filter_map(|lock| stuck(trace, lock)));
     findings.extend(trace.locks.iter().filter_map(|lock| handed_over(trace, lock)));
     findings.extend(run_queue(trace, busy));
     findings.extend(creation(trace));
@@ -105,6 +108,22 @@ fn contended(lock: &Lock, busy: u64) -> Option<Finding> {
         ". Hold it shorter, split it (one for each part of the data), or hand over in batches."
     });
     Some(Finding { cost_ns, sentence })
+}
+
+/// A lock for which somebody waited all the time, and which nobody let go.
+fn stuck(trace: &Trace, lock: &Lock) -> Option<Finding> {
+    let sleeps = &lock.sleeps;
+    let all_the_time = sleeps.open > 0 && part(sleeps.open_ns / sleeps.open, trace.wall_ns) >= STUCK;
+    (lock.kind.excludes() && sleeps.slept == 0 && all_the_time).then(|| Finding {
+        cost_ns: sleeps.open_ns,
+        sentence: format!(
+            "{} waited for the {} {} all the time, and nobody let it go: a deadlock, or whoever has it waits for \
+             something else.",
+            if sleeps.open == 1 { "A thread".to_owned() } else { format!("{} threads", count(sleeps.open)) },
+            lock.kind.name(),
+            lock.name,
+        ),
+    })
 }
 
 /// Threads that hand over so often that sleeping and waking is the work.
@@ -346,6 +365,16 @@ mod tests {
             sentences[1].starts_with("Idle waiters, which cost nothing: 3.00 s at 1 places"),
             "{sentences:?}"
         );
+    }
+
+    #[test]
+    fn a_lock_that_nobody_lets_go_is_told() {
+        let seen = trace(|trace| {
+            let mut held = lock("mutex", false, 1, 0, 0);
+            (held["open"], held["open_ns"]) = (json!(1), json!(990_000_000));
+            trace["locks"] = json!([held]);
+        });
+        assert!(verdict(&seen)[0].starts_with("A thread waited for the mutex queue_lock all the time"));
     }
 
     #[test]
