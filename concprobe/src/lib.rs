@@ -18,6 +18,7 @@ pub mod reproduce;
 pub mod run;
 pub mod saved;
 pub mod stack;
+pub mod statistics;
 pub mod target;
 pub mod trace;
 pub mod units;

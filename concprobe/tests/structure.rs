@@ -47,6 +47,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
         ],
     ),
     ("units", &["crate::"]),
+    ("statistics", &["crate::"]),
     ("call_names", &["crate::"]),
     ("latencies", &["aya", "crate::run", "crate::report", "crate::probe"]),
 ];
