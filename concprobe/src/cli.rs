@@ -1,6 +1,7 @@
 //! The command line: commands, exit status, and who writes to which stream.
 
 mod arguments;
+mod compare;
 mod look;
 mod output;
 mod show;
@@ -54,6 +55,7 @@ fn dispatch(matches: &ArgMatches, started_ns: u64) -> Result<u8> {
         Some(("trace", options)) => look_at(look::TraceOptions::from_arg_matches(options)?.resolve()?),
         Some(("attach", options)) => look_at(look::AttachOptions::from_arg_matches(options)?.resolve()),
         Some(("show", options)) => show::show(&show::ShowOptions::from_arg_matches(options)?),
+        Some(("compare", options)) => compare_sides(&compare::resolve(options)?),
         Some((run::process::COMMAND, options)) => serve(options),
         _ => unreachable!("clap demands one of the commands"),
     }
@@ -259,6 +261,40 @@ fn destination(path: Option<&Path>) -> Result<Option<Destination>> {
     let Some(path) = path else { return Ok(None) };
     let owner = Identity::find(None).ok().and_then(|identity| identity.owner());
     Ok(Some(Destination::prepare(path)?.give_to(owner)))
+}
+
+fn compare_sides(request: &compare::Request) -> Result<u8> {
+    let destination = destination(request.output.as_deref())?;
+    let outcome = match &request.task {
+        compare::Task::Measure(plan) => {
+            let runtime = run::runtime()?;
+            let outcome = runtime.block_on(crate::compare::compare(plan));
+            runtime.shutdown_background();
+            outcome.map_err(|error| {
+                if plan.needs_kernel_programs() { run::explain(error, &output::arguments()) } else { error }
+            })
+        }
+        compare::Task::Saved(sides, settings) => crate::compare::saved(sides, settings),
+        compare::Task::Show(path) => crate::compare::read(path),
+    };
+    let comparison = match outcome {
+        Ok(comparison) => comparison,
+        Err(error) => {
+            if let Some(destination) = destination {
+                destination.abandon();
+            }
+            return Err(error);
+        }
+    };
+    let json = (request.json || destination.is_some()).then(|| report::json(&comparison)).transpose()?;
+    let screen = (!request.json).then(|| report::compare(&comparison, output::style(0)));
+    let delivered = hand_over(screen.as_deref(), json.as_deref(), destination)?;
+    Ok(match comparison.interrupted_by {
+        _ if delivered != DONE => delivered,
+        Some(signal) => u8::try_from(128 + signal).unwrap_or(DOUBTFUL),
+        None if comparison.lost > 0 => DOUBTFUL,
+        None => DONE,
+    })
 }
 
 /// As a shell says it.

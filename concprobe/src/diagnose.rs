@@ -2,6 +2,7 @@
 //! Reads the observation only.
 
 pub mod claim;
+pub mod compare;
 pub mod trace;
 
 use std::collections::BTreeMap;

@@ -2,6 +2,7 @@
 //! Times are integer nanoseconds in keys that end in `_ns`; what was not measured is `null`, with its
 //! reason under `unavailable`.
 
+pub mod compare;
 pub mod trace;
 
 use std::collections::BTreeMap;

@@ -1,5 +1,6 @@
 //! Renderers of an observation. They read nothing else, and write nowhere: the caller owns the streams.
 
+mod compare;
 mod json;
 mod list;
 mod plot;
@@ -9,6 +10,7 @@ mod tables;
 mod text;
 mod trace;
 
+pub use compare::compare;
 pub use json::json;
 pub use list::{list, list_markdown};
 pub use reproduction::reproduction;

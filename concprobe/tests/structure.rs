@@ -29,6 +29,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("saved", &["aya", "tokio", "crate::run", "crate::report", "crate::cli", "crate::trace"]),
     ("figures", &["aya", "tokio", "crate::run", "crate::report"]),
     ("run", &["aya", "crate::cli", "crate::report"]),
+    ("compare", &["aya", "crate::probe", "crate::report", "crate::cli"]),
     ("reproduce", &["aya", "tokio", "crate::probe", "crate::report", "crate::cli"]),
     (
         "stack",

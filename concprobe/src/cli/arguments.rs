@@ -10,7 +10,7 @@ use clap::{
     value_parser,
 };
 
-use super::{look, show};
+use super::{compare, look, show};
 use crate::{
     environment::{self, Environment, format_cpu_list},
     harness::{CrewSize, Entry, Kind, Settings},
@@ -59,6 +59,7 @@ pub fn command() -> Command {
         .subcommand(look::trace_command())
         .subcommand(look::attach_command())
         .subcommand(show::command())
+        .subcommand(compare::command())
         .subcommand(ReproduceOptions::augment_args(Command::new("reproduce")).about(
             "The published measurements M1 to M5, side by side with this machine, and whether the shape holds",
         ).after_help("Takes a few minutes. Exit status: 0 done; 1 a claim is refuted here; 2 could not run."))
@@ -88,7 +89,7 @@ fn run() -> Command {
     )
 }
 
-fn workload_command(entry: &'static Entry) -> Command {
+pub(super) fn workload_command(entry: &'static Entry) -> Command {
     // The options bring a description of their own, so the workload's comes after them.
     let command =
         RunOptions::augment_args(Command::new(entry.name)).about(entry.summary).after_help(format!(
