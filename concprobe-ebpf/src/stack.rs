@@ -13,7 +13,7 @@ use aya_ebpf::{
 use concprobe_common::{
     block::Loss,
     config::ABSENT,
-    event::{self, REGISTERS, RING_BYTES, STACK_BYTES, SleepEnd, StackCopy},
+    event::{self, RING_BYTES, STACK_BYTES, SleepEnd, StackCopy},
 };
 
 use crate::{
@@ -56,11 +56,7 @@ pub fn copy(kind: u32, id: u64, site: u32, weight: u32, now: u64) {
         (*record).weight = weight;
         (*record).name = bpf_get_current_comm().unwrap_or_default();
         let regs = bpf_task_pt_regs(bpf_get_current_task_btf()) as *const c_void;
-        bpf_probe_read_kernel(
-            (&raw mut (*record).registers).cast(),
-            config!(regs_words) * 8,
-            regs,
-        );
+        bpf_probe_read_kernel((&raw mut (*record).registers).cast(), config!(regs_words) * 8, regs);
         let sp: u64 = field(regs, config!(regs_sp));
         (*record).length = copy_stack(&raw mut (*record).stack, sp);
         if (*record).length == 0 {

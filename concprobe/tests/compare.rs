@@ -64,18 +64,6 @@ fn spin(steps: u32) -> String {
 }
 
 #[test]
-fn padding_is_faster_than_false_sharing() {
-    let _alone = alone();
-    let comparison = compared(&mut concprobe(
-        "compare --json false-sharing padded --threads 2 --pin 0,1 --runs 40 --duration 50ms --max-time 3m",
-    ));
-    assert_eq!(outcome(&comparison), "b_faster", "{}", sentences(&comparison));
-    assert!(interval(&comparison).1 < 1.0);
-    assert_eq!(comparison["differ"].as_array().unwrap().len(), 1, "only the workload differs");
-    assert!(sentences(&comparison).contains("on-CPU"), "{}", sentences(&comparison));
-}
-
-#[test]
 fn a_mutex_is_faster_than_a_semaphore() {
     let _alone = alone();
     let comparison = compared(&mut concprobe(

@@ -3,7 +3,7 @@
 
 mod support;
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{fs, io::Write as _, path::PathBuf, process::Command};
 
 use support::{concprobe, output, program, stderr};
 
@@ -136,7 +136,8 @@ fn an_interval_log_is_read_back_with_equal_figures() {
 #[test]
 fn another_implementation_reads_the_same_percentiles() {
     if std::env::var_os("CONCPROBE_OTHER_IMPLEMENTATIONS").is_none() {
-        eprintln!("not run: CONCPROBE_OTHER_IMPLEMENTATIONS is not set");
+        // Past the capture, so that it is seen.
+        let _ = writeln!(std::io::stderr(), "not run: CONCPROBE_OTHER_IMPLEMENTATIONS is not set");
         return;
     }
     let folder = Folder::new("other");

@@ -211,8 +211,8 @@ impl Records {
 
     /// The sites that were slept at or called, with their index.
     pub fn sites(&self) -> impl Iterator<Item = (u32, Site)> + '_ {
-        (0..self.sites.len).filter(|index| self.sites.is_used(*index)).map(|index| {
-            (u32::try_from(index).unwrap_or(u32::MAX), self.sites.get(index))
-        })
+        (0..self.sites.len)
+            .filter(|index| self.sites.is_used(*index))
+            .map(|index| (u32::try_from(index).unwrap_or(u32::MAX), self.sites.get(index)))
     }
 }
