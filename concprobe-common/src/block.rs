@@ -287,14 +287,8 @@ pub struct KnownSite {
 
 impl KnownSite {
     /// Nothing remembered.
-    pub const NONE: Self = Self {
-        address: 0,
-        call: 0,
-        site: 0,
-        sleeps: 0,
-        reserved: 0,
-        calls: [0; CallSum::COUNT],
-    };
+    pub const NONE: Self =
+        Self { address: 0, call: 0, site: 0, sleeps: 0, reserved: 0, calls: [0; CallSum::COUNT] };
 }
 
 impl Block {

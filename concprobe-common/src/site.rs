@@ -154,5 +154,6 @@ pub struct Pair {
 
 const _: () = assert!(size_of::<SiteKey>() == 24);
 const _: () = assert!(size_of::<Spread>() == 4 * SPREAD_BUCKETS + 16);
-const _: () = assert!(size_of::<Site>() == 48 + 8 * (SiteSum::COUNT + CallSum::COUNT) + 2 * size_of::<Spread>());
+const _: () =
+    assert!(size_of::<Site>() == 48 + 8 * (SiteSum::COUNT + CallSum::COUNT) + 2 * size_of::<Spread>());
 const _: () = assert!(size_of::<Pair>() == 8);
