@@ -172,14 +172,12 @@ fn of_run(
     run.latency.iter().try_for_each(|latencies| add(format!("{prefix}all"), latencies))
 }
 
-/// The parameter in which the runs of a sweep differ.
+/// The parameter in which the runs of a sweep differ: the size of the crew may only follow from it.
 pub fn swept_parameter(runs: &[Observation]) -> String {
     let [first, second, ..] = runs else { return String::new() };
-    first
-        .parameters
-        .iter()
-        .find(|(name, value)| second.parameters.get(*name) != Some(value))
-        .map_or_else(String::new, |(name, _)| name.clone())
+    let differs = |(name, value): &(&String, &String)| second.parameters.get(*name) != Some(*value);
+    let names = first.parameters.iter().filter(differs).map(|(name, _)| name.clone());
+    names.max_by_key(|name| name != "threads").unwrap_or_default()
 }
 
 #[cfg(test)]
