@@ -63,7 +63,7 @@ pub struct Plan {
     pub output: Option<PathBuf>,
     /// The result as JSON on stdout, in place of the screen for people.
     pub json: bool,
-    /// 1: more about concprobe itself; 2: the kernel programs' messages.
+    /// All rows, and more about concprobe itself.
     pub verbose: u8,
 }
 
@@ -117,8 +117,7 @@ pub async fn trace(mut plan: Plan) -> Result<Trace> {
         gather::Harvest { plan, environment, session, copies, subject, end, started_ns, slice, limits };
     let mut seen = gather::observation(&mut harvest)?;
     // The look may be over before the command is, whose exit status is concprobe's.
-    let killed = harvest.end.signal.is_some() && seen.exit.is_none();
-    let patience = if killed { KILLED_DEADLINE } else { Duration::MAX };
+    let patience = if harvest.end.killed { KILLED_DEADLINE } else { Duration::MAX };
     if seen.exit.is_none() && harvest.subject.is_command() {
         let ended = tokio::time::timeout(patience, exit_of(&mut harvest.subject)).await;
         seen.exit = ended.unwrap_or(Ok(None))?;
@@ -138,14 +137,17 @@ fn fit(plan: &mut Plan, session: &Session) -> Vec<String> {
     if plan.depth == Depth::Switches {
         plan.depth = Depth::Calls;
         limits.push(
-            "this kernel does not show its programs a sleeping thread's registers (Linux 5.15 does), so the hooks \
-             at system calls tell where it sleeps: --depth calls, which costs more"
+            "a sleeping thread's registers cannot be read here (that takes Linux 5.15 and the kernel's BTF), so the \
+             hooks at system calls tell where it sleeps: --depth calls, which costs more"
                 .to_owned(),
         );
     }
     if plan.stacks {
         plan.stacks = false;
-        limits.push("for the same reason no stacks are copied".to_owned());
+        limits.push(
+            "no stacks are copied, since registers cannot be read here (that takes Linux 5.15 and the kernel's BTF)"
+                .to_owned(),
+        );
     }
     limits
 }
@@ -164,7 +166,7 @@ fn load(plan: &Plan) -> Result<Session> {
         way: plan.way,
         slots: plan.max_threads,
         count_by_number: plan.count_by_number,
-        debug_messages: plan.verbose >= 2,
+        debug_messages: false,
         tracefs: tracefs::find(),
         tracing: Some(Tracing { sites: plan.max_locks, stacks: plan.stacks, follow: plan.follow }),
     })
@@ -177,8 +179,10 @@ struct End {
     signal: Option<i32>,
     /// How the command ended.
     exit: Option<Exit>,
-    /// The process attached to has ended.
+    /// The process has ended.
     gone: bool,
+    /// The command was killed, since it was asked for a second time.
+    killed: bool,
 }
 
 /// Waits for the end, and fetches what the kernel copies meanwhile.
@@ -211,6 +215,7 @@ async fn look(
                 }
                 Turn::AskedAgain(signal) => {
                     end.signal.get_or_insert(signal);
+                    end.killed = true;
                     subject.kill_descendants(session);
                     break;
                 }

@@ -10,32 +10,10 @@ use std::{
     time::Duration,
 };
 
-use support::{concprobe, number, output, parse, result, stderr, wait_until};
+use support::{Folder, concprobe, number, output, parse, result, stderr, wait_until};
 
 /// A short run that needs no privileges.
 const QUICK: &str = "run sem-fast --no-bpf --ops 10000 --warmup 1ms";
-
-/// A folder of its own below the target folder; removed when dropped.
-struct Folder(std::path::PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 #[test]
 fn what_cannot_be_run_is_said_in_one_message_with_status_2() {
@@ -164,7 +142,7 @@ fn the_json_alone_is_on_stdout_and_has_the_keys_of_the_contract() {
 
 #[test]
 fn a_saved_result_is_the_printed_one_and_replaces_an_older_one_whole() {
-    let folder = Folder::new("saved");
+    let folder = Folder::new("cli-saved");
     let file = folder.file("result.json");
     fs::write(&file, "x".repeat(1 << 20)).unwrap();
     let run = output(concprobe(QUICK).args(["--json", "-o", &file]));
@@ -187,7 +165,7 @@ fn a_full_disk_costs_the_file_but_not_the_result() {
 
 #[test]
 fn a_run_that_fails_leaves_the_older_result_alone_and_no_empty_one() {
-    let folder = Folder::new("failed");
+    let folder = Folder::new("cli-failed");
     let (older, fresh) = (folder.file("older.json"), folder.file("fresh.json"));
     fs::write(&older, "older").unwrap();
     for file in [&older, &fresh] {

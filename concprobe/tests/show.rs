@@ -3,31 +3,9 @@
 
 mod support;
 
-use std::{fs, io::Write as _, path::PathBuf, process::Command};
+use std::{fs, io::Write as _, process::Command};
 
-use support::{concprobe, output, program, stderr};
-
-/// A folder of its own; removed when dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("show-{name}"));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
+use support::{Folder, concprobe, output, program, stderr};
 
 /// What concprobe printed, after it ended well.
 fn printed(command: &mut Command) -> String {
@@ -43,7 +21,7 @@ fn show(arguments: &str) -> String {
 #[test]
 fn what_was_saved_is_shown_as_it_was_printed() {
     let _alone = support::alone();
-    let folder = Folder::new("again");
+    let folder = Folder::new("show-again");
     let result = folder.file("result.json");
     for arguments in [
         "run sem-pingpong --ops 2000",
@@ -63,7 +41,7 @@ fn what_was_saved_is_shown_as_it_was_printed() {
 #[test]
 fn tables_have_a_row_for_each_thread_whatever_its_name() {
     let _alone = support::alone();
-    let folder = Folder::new("tables");
+    let folder = Folder::new("show-tables");
     let result = folder.file("result.json");
     printed(concprobe(&format!("trace -o {result} --")).arg(program("names")));
     let csv = show(&format!("{result} --format csv --table threads"));
@@ -82,7 +60,7 @@ fn tables_have_a_row_for_each_thread_whatever_its_name() {
 #[test]
 fn stacks_are_folded_with_the_time_that_they_stand_for() {
     let _alone = support::alone();
-    let folder = Folder::new("folded");
+    let folder = Folder::new("show-folded");
     let result = folder.file("result.json");
     printed(concprobe(&format!("trace -o {result} --")).arg(program("libcwaits")));
     let folded = show(&format!("{result} --format folded"));
@@ -95,7 +73,7 @@ fn stacks_are_folded_with_the_time_that_they_stand_for() {
 #[test]
 fn merged_results_are_the_sum_of_their_parts() {
     let _alone = support::alone();
-    let folder = Folder::new("merge");
+    let folder = Folder::new("show-merge");
     let (first, second) = (folder.file("a.json"), folder.file("b.json"));
     printed(&mut concprobe(&format!("run sem-pingpong --ops 2000 -o {first}")));
     printed(&mut concprobe(&format!("run sem-pingpong --ops 3000 --repeat 2 -o {second}")));
@@ -120,7 +98,7 @@ fn merged_results_are_the_sum_of_their_parts() {
 
 #[test]
 fn an_interval_log_is_read_back_with_equal_figures() {
-    let folder = Folder::new("log");
+    let folder = Folder::new("show-log");
     let (result, log) = (folder.file("result.json"), folder.file("out.hlog"));
     printed(&mut concprobe(&format!("run syscall-null --no-bpf --ops 10000 --warmup 1ms -o {result}")));
     show(&format!("{result} --format hlog -o {log}"));
@@ -140,7 +118,7 @@ fn another_implementation_reads_the_same_percentiles() {
         let _ = writeln!(std::io::stderr(), "not run: CONCPROBE_OTHER_IMPLEMENTATIONS is not set");
         return;
     }
-    let folder = Folder::new("other");
+    let folder = Folder::new("show-other");
     let (result, log, environment) =
         (folder.file("result.json"), folder.file("out.hlog"), folder.file("python"));
     // 10,000 values, so that no definition of a percentile has to round its rank.
@@ -162,7 +140,7 @@ fn another_implementation_reads_the_same_percentiles() {
 #[test]
 fn a_file_that_is_no_result_is_refused_with_its_place_and_without_panic() {
     let _alone = support::alone();
-    let folder = Folder::new("hostile");
+    let folder = Folder::new("show-hostile");
     let (result, bad) = (folder.file("result.json"), folder.file("bad.json"));
     printed(concprobe(&format!("trace -o {result} --")).arg(program("libcwaits")));
     let good = fs::read(&result).unwrap();

@@ -22,7 +22,7 @@ Examples:
 Started through sudo, the command runs as the caller; --user root asks for root.
 
 Exit status: that of the command (128 + N if signal N ended it); 127 if there is no such command, 126 if it \
-cannot be executed; 1 if it succeeded and something was lost; 2 could not look.";
+cannot be executed; 1 if it succeeded and something was lost; 2 could not look, or not print the result.";
 
 const ATTACH_EXAMPLES: &str = "\
 Examples:
@@ -85,7 +85,7 @@ pub struct LookOptions {
     /// The whole result as JSON on stdout, and nothing else there: a command's own output goes to stderr
     #[arg(long)]
     json: bool,
-    /// All rows, and more about concprobe itself; twice: the kernel programs' messages
+    /// All rows, and more about concprobe itself
     #[arg(short, long, action = clap::ArgAction::Count)]
     verbose: u8,
     /// How to attach the kernel programs

@@ -76,7 +76,10 @@ fn unavailable(trace: &Trace) -> BTreeMap<String, String> {
         say(&["lock_calls"], "calls of lock functions are counted with --count-calls");
     }
     if trace.stack_copies.is_none() {
-        say(&["stack_copies", "locks[].waiters", "locks[].wakers"], "--no-stacks was asked for");
+        say(
+            &["stack_copies", "locks[].waiters", "locks[].wakers"],
+            "no stacks were asked for, or none can be copied here",
+        );
     }
     if trace.exit.is_none() {
         let reason =
@@ -133,6 +136,11 @@ fn is_go(frames: &[String]) -> bool {
 fn warnings(trace: &Trace) -> Vec<String> {
     let mut warnings = Vec::new();
     warnings.extend(lost(trace.lost, &trace.losses));
+    if trace.losses.get("no_block").is_some_and(|threads| *threads > 0) {
+        warnings.push(
+            "there were more threads at the same time than there is room for: raise --max-threads".to_owned(),
+        );
+    }
     warnings.extend(left_out(trace.probe.missed_runs));
     if trace.threads.is_empty() {
         warnings.push(

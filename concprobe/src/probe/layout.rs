@@ -87,7 +87,11 @@ pub fn resolve(way: Way, session: u64, tracefs: Option<&Path>) -> Result<Config>
         Way::Btf => from_btf(&kernel_btf()?, architecture(session))?,
         Way::Classic => from_formats(
             &|event| {
-                let root = tracefs.ok_or_else(|| anyhow!("tracefs is not mounted"))?;
+                let root = tracefs.ok_or_else(|| {
+                    anyhow!(
+                        "tracefs is not mounted; `mount -t tracefs tracefs /sys/kernel/tracing` mounts it"
+                    )
+                })?;
                 let path = root.join("events").join(event).join("format");
                 fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
             },

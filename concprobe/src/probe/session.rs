@@ -182,6 +182,7 @@ impl Session {
         if let Some(tracing) = tracing {
             fill_stack(&mut ebpf, maps::FREE_SITES, (site::OVERFLOW + 1..tracing.sites).rev())?;
             fill_stack(&mut ebpf, maps::KEEP, 0..KEPT)?;
+            make_nameless_row(&mut ebpf)?;
         }
         let records = Records {
             ended: mapping(&ebpf, maps::ENDED, cpus)?,
@@ -410,6 +411,7 @@ impl Session {
         let rows: HashMap<_, Plain<EndedKey>, Plain<EndedNamed>> = map.try_into()?;
         rows.iter()
             .map(|row| row.map(|(key, value)| (key.0, value.0)))
+            .filter(|row| row.as_ref().map_or(true, |(_, sums)| sums.threads > 0))
             .collect::<Result<_, _>>()
             .context("cannot read the sums of ended threads")
     }
@@ -561,6 +563,15 @@ fn fill_stack(ebpf: &mut Ebpf, name: &str, values: impl Iterator<Item = u32>) ->
         free.push(value, 0).with_context(|| format!("cannot fill the stack {name}"))?;
     }
     Ok(())
+}
+
+/// The row that takes the threads whose names find no room must be there before the room is gone.
+fn make_nameless_row(ebpf: &mut Ebpf) -> Result<()> {
+    let mut rows: HashMap<_, Plain<EndedKey>, Plain<EndedNamed>> =
+        map_mut(ebpf, maps::ENDED_NAMED)?.try_into()?;
+    let nameless = EndedKey { tgid: 0, reserved: 0, name: [0; 16] };
+    rows.insert(Plain(nameless), Plain(EndedNamed::EMPTY), 0)
+        .context("cannot make the row of nameless threads")
 }
 
 /// The least that a ring buffer can have.

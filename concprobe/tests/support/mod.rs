@@ -154,7 +154,7 @@ impl Drop for Load {
 }
 
 /// A folder that everybody may write to, gone at the end.
-pub struct Folder(PathBuf);
+pub struct Folder(pub PathBuf);
 
 impl Folder {
     /// An empty one; no other test of this process may have one of that name.
