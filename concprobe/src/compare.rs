@@ -77,7 +77,7 @@ pub struct Settings {
     pub smallest: f64,
     /// Uncounted runs of each command before the first round.
     pub warmup_runs: u32,
-    /// Which figure is compared; by itself, batches where both sides have them, else wall time.
+    /// Which figure is compared; by itself, batches of crews of one, else wall time.
     pub by: Option<By>,
 }
 
@@ -172,7 +172,7 @@ async fn rounds(plan: &Plan, method: &mut Method, harvest: &mut Harvest) -> Resu
         }
         if round == 0 {
             // Only now is it known which figures there are.
-            method.by = plan.settings.by.unwrap_or_else(|| harvest.finest());
+            method.by = plan.settings.by.unwrap_or_else(|| harvest.finest(&plan.subject));
             ensure!(
                 harvest.trials.iter().all(|trial| trial.figure(method.by).is_some()),
                 "there is no figure for --by {} here: batches are for workloads with cheap ops, CPU time needs \
@@ -203,9 +203,14 @@ async fn perform(plan: &Plan, arm: Arm, signals: &mut Signals) -> Result<Ended> 
 }
 
 impl Harvest {
-    /// Batches where every trial has them.
-    fn finest(&self) -> By {
-        if self.trials.iter().all(|trial| trial.batch_ps.is_some()) { By::Batch } else { By::Wall }
+    /// Batches where every trial has them and nobody else takes part: what the members of a crew do to each
+    /// other shows in the time of all, and in a batch of one of them only while the others run as well.
+    fn finest(&self, subject: &Subject) -> By {
+        let alone = match subject {
+            Subject::Workloads(plans) => plans.iter().all(|plan| plan.settings.threads == 1),
+            Subject::Commands(_) => false,
+        };
+        if alone && self.trials.iter().all(|trial| trial.batch_ps.is_some()) { By::Batch } else { By::Wall }
     }
 
     fn samples(&self, by: By) -> Samples {

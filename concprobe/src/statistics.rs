@@ -11,7 +11,7 @@ mod trend;
 
 pub use bootstrap::{Resampling, ratio_of_medians};
 pub use looks::{FIRST as FIRST_LOOK, LEVEL, level, looks};
-pub use power::{likely_ratio, pairs_needed};
+pub use power::{pairs_for, pairs_needed};
 pub use rank_sum::rank_sum;
 pub use signed_rank::{Location, least_p, location, signed_rank};
 pub use trend::{Trend, trend};

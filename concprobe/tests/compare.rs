@@ -64,6 +64,18 @@ fn spin(steps: u32) -> String {
 }
 
 #[test]
+fn padding_is_faster_than_false_sharing() {
+    let _alone = alone();
+    let comparison = compared(&mut concprobe(
+        "compare --json false-sharing padded --threads 2 --pin 0,1 --runs 80 --duration 50ms --max-time 4m",
+    ));
+    assert_eq!(outcome(&comparison), "b_faster", "{}", sentences(&comparison));
+    assert!(interval(&comparison).1 < 1.0);
+    assert_eq!(comparison["differ"].as_array().unwrap().len(), 1, "only the workload differs");
+    assert!(sentences(&comparison).contains("on-CPU"), "{}", sentences(&comparison));
+}
+
+#[test]
 fn a_mutex_is_faster_than_a_semaphore() {
     let _alone = alone();
     let comparison = compared(&mut concprobe(
@@ -83,7 +95,7 @@ fn a_mutex_is_faster_than_a_semaphore() {
 fn a_planted_slow_down_of_five_percent_is_found() {
     let _alone = alone();
     let comparison =
-        compared(&mut commands("--by cpu --runs 60 --max-time 4m", &spin(60_000), &spin(63_000)));
+        compared(&mut commands("--by cpu --no-same --runs 300 --max-time 5m", &spin(60_000), &spin(63_000)));
     assert_eq!(outcome(&comparison), "a_faster", "{}", sentences(&comparison));
     let (low, high) = interval(&comparison);
     assert!(1.0 < low && low < 1.07 && 1.03 < high, "{low} to {high}");

@@ -75,7 +75,7 @@ struct MethodOptions {
     /// A difference smaller than this is not called one [default: 0.5%]
     #[arg(long, value_name = "PERCENT", value_parser = percentage, allow_hyphen_values = true)]
     smallest: Option<f64>,
-    /// Which figure is compared [default: batch where both sides have batches, else wall]
+    /// Which figure is compared [default: batch where one thread works in batches, else wall]
     #[arg(long, value_enum)]
     by: Option<By>,
     /// Commands: runs of each that do not count, before the first round [default: 1]

@@ -189,49 +189,51 @@ fn ratio(a: Option<f64>, b: Option<f64>) -> Option<f64> {
 pub(super) fn answer(samples: &Samples, level: f64, method: &Method) -> Answer {
     let question = question(samples, level, method);
     let same = samples.same_differences();
-    let differences = samples.differences();
-    let within = if same.is_empty() { &differences } else { &same };
     Answer {
         same: (!same.is_empty()).then(|| location(&same, level)).flatten(),
         same_p_value: (!same.is_empty()).then(|| signed_rank(&same)),
-        noise: noise(within, samples),
+        noise: noise(samples),
         more_pairs: more_pairs(samples, &question, level, method),
         question,
     }
 }
 
-/// Within how many times of each other two single runs of the same side lie.
-fn noise(same: &[f64], samples: &Samples) -> Option<f64> {
-    if !samples.paired {
-        // A difference of two has the spreads of both.
-        let logarithms: Vec<f64> = samples.a.iter().map(|value| value.ln()).collect();
-        let spread = (samples.a.len() > 2).then(|| statistics::spread(&logarithms)).flatten();
-        return spread.map(|spread| statistics::likely_ratio(spread * std::f64::consts::SQRT_2));
-    }
-    match same {
-        [] => None,
-        // Of so few, the greatest that was seen.
-        few @ ([_] | [_, _]) if !samples.same.is_empty() => {
-            few.iter().map(|difference| difference.abs()).max_by(f64::total_cmp).map(f64::exp)
-        }
-        [_] | [_, _] => None,
-        several => statistics::spread(several).map(statistics::likely_ratio),
-    }
+/// Within how many times of each other 95 % of two single runs of the same side lie, among those that there
+/// are: without an assumption about their distribution.
+fn noise(samples: &Samples) -> Option<f64> {
+    let of_itself = samples.same_differences();
+    let differences: Vec<f64> = if !of_itself.is_empty() {
+        of_itself
+    } else if samples.paired {
+        // Without A against itself, what varies between pairs beside the effect.
+        let effect = middle(samples);
+        let around = |difference: &f64| difference - effect;
+        (samples.count() > 1).then(|| samples.differences().iter().map(around).collect())?
+    } else {
+        let pairs = samples.a.iter().enumerate();
+        pairs
+            .flat_map(|(index, one)| samples.a[index + 1..].iter().map(move |other| (other / one).ln()))
+            .collect()
+    };
+    let sizes: Vec<f64> = differences.iter().map(|difference| difference.abs()).collect();
+    statistics::quantile(&sizes, 0.95).map(f64::exp)
 }
 
+/// About how many more pairs would tell; `None` where no number would, or nothing says how many.
 fn more_pairs(samples: &Samples, question: &Question, level: f64, method: &Method) -> Option<u64> {
     let effect = middle(samples);
-    if !samples.paired
-        || !matches!(question.doubt, Some(Doubt::TooFew | Doubt::Noise | Doubt::Floor))
-        || effect.abs() < (1.0 + method.smallest).ln()
-    {
+    if !samples.paired || effect.abs() < (1.0 + method.smallest).ln() {
         return None;
     }
-    let spread = statistics::spread(&samples.differences()).unwrap_or(0.0);
-    let needed = statistics::pairs_needed(effect, spread, level)?;
-    let first = statistics::FIRST_LOOK as u64;
-    let least = if question.doubt == Some(Doubt::TooFew) { first } else { question.pairs + 1 };
-    Some(needed.max(least) - question.pairs)
+    let needed = match question.doubt? {
+        Doubt::TooFew => {
+            let spread = statistics::spread(&samples.differences()).unwrap_or(0.0);
+            statistics::pairs_needed(effect, spread, level)?.max(statistics::FIRST_LOOK as u64)
+        }
+        Doubt::Noise => statistics::pairs_for(question.pairs, question.p_value?, level)?,
+        Doubt::Small | Doubt::Floor | Doubt::OneRun => return None,
+    };
+    Some(needed.saturating_sub(question.pairs).max(1))
 }
 
 /// The trials of a side together.

@@ -22,9 +22,15 @@ pub fn pairs_needed(effect: f64, spread: f64, level: f64) -> Option<u64> {
     Some(pairs.ceil() as u64)
 }
 
-/// Within how many times of each other 95 % of two single values lie whose logarithms differ by that spread.
-pub fn likely_ratio(spread: f64) -> f64 {
-    (normal_quantile(0.975) * spread).exp()
+/// The same from what a test of `pairs` said: its `p_value` has a normal score that grows with the root of the
+/// number of pairs, so `pairs · ((z₁₋ₗ⸝₂ + z₀.₈) / z₁₋ₚ⸝₂)²`. It needs no estimate of a spread, which heavy tails
+/// make too small. `None` where the pairs say nothing.
+pub fn pairs_for(pairs: u64, p_value: f64, level: f64) -> Option<u64> {
+    let score = normal_quantile(1.0 - p_value.clamp(0.0, 1.0) / 2.0);
+    let quantiles = normal_quantile(1.0 - level / 2.0) + normal_quantile(POWER);
+    let needed = pairs as f64 * (quantiles / score).powi(2);
+    #[expect(clippy::cast_sign_loss, reason = "a square is not negative")]
+    (score > 0.0).then(|| needed.ceil() as u64)
 }
 
 fn normal_quantile(part: f64) -> f64 {
@@ -52,8 +58,12 @@ mod tests {
     }
 
     #[test]
-    fn two_spreads_hold_nearly_all() {
-        assert!((likely_ratio(0.1) - 0.195_996_4_f64.exp()).abs() < 1e-6);
-        assert_eq!(likely_ratio(0.0), 1.0);
+    fn a_test_tells_how_far_it_is_from_telling() {
+        // A score of 2 (p = 0.0455003) of 10 pairs: 10 · (2.80159 / 2)² = 19.62.
+        assert_eq!(pairs_for(10, 0.045_500_3, 0.05), Some(20));
+        // A score of 1 (p = 0.3173105) takes four times as many: 78.49.
+        assert_eq!(pairs_for(10, 0.317_310_5, 0.05), Some(79));
+        assert_eq!(pairs_for(10, 1.0, 0.05), None);
+        assert_eq!(pairs_for(0, 0.5, 0.05), Some(0));
     }
 }
