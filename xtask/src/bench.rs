@@ -7,6 +7,7 @@ mod concprobe;
 mod depths;
 mod footprint;
 mod overhead;
+mod same;
 mod statistics;
 
 use anyhow::Result;
@@ -24,6 +25,8 @@ pub(crate) enum Subject {
     Footprint,
     /// What `concprobe trace` costs a program, beside other tracers, and whether the gates hold
     Overhead(overhead::Options),
+    /// How often `concprobe compare` calls equals different: at most 5 % (takes no --pairs)
+    Same(same::Options),
 }
 
 /// Measures `subject` in `pairs` alternating runs.
@@ -32,6 +35,7 @@ pub(crate) fn bench(subject: &Subject, pairs: usize) -> Result<()> {
         Subject::Accuracy => accuracy::accuracy(&Concprobe::build()?, pairs),
         Subject::Depths => depths::depths(&Concprobe::build()?, pairs),
         Subject::Footprint => footprint::footprint(&Concprobe::build()?, pairs),
+        Subject::Same(options) => same::same(&Concprobe::build()?, *options),
         Subject::Overhead(options) => overhead::overhead(options, pairs),
     }
 }

@@ -9,7 +9,6 @@ mod kernels;
 mod lint;
 mod privileges;
 mod run;
-mod same;
 mod test;
 mod workspace;
 
@@ -61,15 +60,6 @@ enum Task {
         #[arg(long, global = true, default_value_t = 11, value_parser = clap::value_parser!(u64).range(1..))]
         pairs: u64,
     },
-    /// Compare equals, and count how often `concprobe compare` calls them different: at most 5 %
-    Same {
-        /// How many comparisons
-        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
-        trials: u64,
-        /// Pairs of each at most; eighteen are three looks, forty are five
-        #[arg(long, default_value_t = 18, value_parser = clap::value_parser!(u64).range(1..=500))]
-        pairs: u64,
-    },
     /// Build the container image and try it, without a container engine
     Image,
 }
@@ -92,7 +82,6 @@ fn main() -> ExitCode {
         Task::Bench { subject, pairs } => {
             bench::bench(&subject, usize::try_from(pairs).unwrap_or(usize::MAX))
         }
-        Task::Same { trials, pairs } => same::same(usize::try_from(trials).unwrap_or(usize::MAX), pairs),
         Task::Image => image::image(),
     };
     match done {

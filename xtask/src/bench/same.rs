@@ -8,8 +8,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::command::run;
-use crate::workspace;
+use super::concprobe::Concprobe;
 
 /// Both sides of each, the same words: cheap ops, ops that sleep, ops that share, creation, and a command.
 const SUBJECTS: [&[&str]; 5] = [
@@ -35,15 +34,26 @@ const SUBJECTS: [&[&str]; 5] = [
 /// A command that only computes, for about ten milliseconds.
 const SPIN: &str = "i=0; while [ $i -lt 10000 ]; do i=$((i+1)); done";
 
-/// Compares equals `trials` times, with at most `pairs` pairs each.
-pub(crate) fn same(trials: usize, pairs: u64) -> Result<()> {
-    run(workspace::cargo().args(["build", "--release", "--package", "concprobe"]))?;
+/// How much of it.
+#[derive(Clone, Copy, clap::Args)]
+pub(crate) struct Options {
+    /// How many comparisons
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
+    trials: u64,
+    /// Pairs of each at most; eighteen are three looks, forty are five
+    #[arg(long, default_value_t = 18, value_parser = clap::value_parser!(u64).range(1..=500))]
+    runs: u64,
+}
+
+/// Compares equals.
+pub(super) fn same(concprobe: &Concprobe, options: Options) -> Result<()> {
+    let trials = usize::try_from(options.trials).unwrap_or(usize::MAX);
     let began = Instant::now();
     let mut different: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for trial in 0..trials {
         let subject = SUBJECTS[trial % SUBJECTS.len()];
         let name = if subject[0] == "--" { "a command" } else { subject[0] };
-        let answer = compare(subject, pairs, trial)?;
+        let answer = compare(concprobe, subject, options.runs, trial)?;
         let outcome = answer["outcome"].as_str().context("the result has no answer.outcome")?;
         let count = different.entry(name).or_default();
         count.1 += 1;
@@ -62,9 +72,9 @@ pub(crate) fn same(trials: usize, pairs: u64) -> Result<()> {
 }
 
 /// The answer of one comparison; its seed is its number.
-fn compare(subject: &[&str], pairs: u64, seed: usize) -> Result<Value> {
-    let mut command = Command::new(workspace::target_dir().join("release/concprobe"));
-    command.args(["compare", "--json", "--runs", &pairs.to_string(), "--seed", &seed.to_string()]);
+fn compare(concprobe: &Concprobe, subject: &[&str], runs: u64, seed: usize) -> Result<Value> {
+    let mut command = Command::new(&concprobe.0);
+    command.args(["compare", "--json", "--runs", &runs.to_string(), "--seed", &seed.to_string()]);
     command.args(["--max-time", "1h"]).args(subject);
     let output = command.stderr(Stdio::null()).output().context("cannot run concprobe")?;
     if !output.status.success() {
