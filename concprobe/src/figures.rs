@@ -98,21 +98,24 @@ pub fn sum_counts<'a>(mut counts: impl Iterator<Item = &'a Counts>) -> Counts {
 }
 
 /// A sum with something unknown is unknown.
-fn both<T: std::ops::Add<Output = T>>(left: Option<T>, right: Option<T>) -> Option<T> {
-    left.zip(right).map(|(left, right)| left + right)
+fn both(left: Option<u64>, right: Option<u64>) -> Option<u64> {
+    left.zip(right).map(|(left, right)| left.saturating_add(right))
 }
 
 /// Both together.
 pub fn add_parts(left: &Parts, right: &Parts) -> Parts {
     Parts {
-        wall_ns: left.wall_ns + right.wall_ns,
+        wall_ns: left.wall_ns.saturating_add(right.wall_ns),
         on_cpu_ns: both(left.on_cpu_ns, right.on_cpu_ns),
         user_ns: both(left.user_ns, right.user_ns),
         kernel_ns: both(left.kernel_ns, right.kernel_ns),
         blocked_ns: both(left.blocked_ns, right.blocked_ns),
         run_queue_ns: both(left.run_queue_ns, right.run_queue_ns),
         creation_ns: both(left.creation_ns, right.creation_ns),
-        unaccounted_ns: both(left.unaccounted_ns, right.unaccounted_ns),
+        unaccounted_ns: left
+            .unaccounted_ns
+            .zip(right.unaccounted_ns)
+            .map(|(left, right)| left.saturating_add(right)),
     }
 }
 

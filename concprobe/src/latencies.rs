@@ -80,8 +80,8 @@ pub fn merged(left: &Latencies, right: &Latencies) -> Latencies {
     let min = left.min_ns.min(right.min_ns).unwrap_or(0);
     let max = left.max_ns.max(right.max_ns).unwrap_or(0);
     let mut latencies = percentiles(&both, min, max);
-    latencies.count = left.count + right.count;
-    latencies.sum_ns = left.sum_ns + right.sum_ns;
+    latencies.count = left.count.saturating_add(right.count);
+    latencies.sum_ns = left.sum_ns.saturating_add(right.sum_ns);
     latencies.histogram = tally::encode(&both).ok();
     latencies
 }

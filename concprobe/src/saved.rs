@@ -21,6 +21,8 @@ pub use merge::merge;
 
 /// No result is greater, bytes.
 const LARGEST: u64 = 256 << 20;
+/// No result has more values.
+const MOST_VALUES: usize = 16_000_000;
 /// No histogram's text is longer: one of this program's is 3 KiB as a rule, 150 KiB at most.
 const LONGEST_HISTOGRAM: usize = 1 << 20;
 
@@ -45,6 +47,8 @@ pub enum Saved {
 #[derive(Deserialize)]
 struct Head {
     schema: String,
+    #[serde(default)]
+    concprobe: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -64,12 +68,20 @@ pub fn read(path: &Path) -> Result<Saved> {
     if bytes.len() as u64 > LARGEST {
         bail!("{} is greater than {} MiB, which no result is", path.display(), LARGEST >> 20);
     }
-    understand(&bytes).with_context(|| format!("{} is no result that can be shown", path.display()))
+    parse(&bytes).with_context(|| format!("{} is no result that can be shown", path.display()))
 }
 
-fn understand(bytes: &[u8]) -> Result<Saved> {
-    if bytes.first().is_some_and(|byte| matches!(byte, b'#' | b'"' | b'T')) {
+/// Understands what a file holds.
+///
+/// # Errors
+/// What is wrong with it, and where.
+pub fn parse(bytes: &[u8]) -> Result<Saved> {
+    if bytes.first().is_some_and(|byte| matches!(byte, b'#' | b'"' | b'T' | b'0'..=b'9')) {
         return log::read(bytes).map(Saved::Log);
+    }
+    // A comma stands between two values, and each takes more memory than in the file.
+    if bytes.iter().filter(|byte| **byte == b',').count() > MOST_VALUES {
+        bail!("it has more than {MOST_VALUES} values, which no result has");
     }
     let head: Head = json(bytes)?;
     match head.schema.as_str() {
@@ -78,7 +90,9 @@ fn understand(bytes: &[u8]) -> Result<Saved> {
         reproduce::SCHEMA => json(bytes).map(|reproduction| Saved::Reproduction(Box::new(reproduction))),
         observation::trace::SCHEMA => json(bytes).map(|trace| Saved::Trace(Box::new(trace))),
         other => bail!(
-            "its schema is {other:?}; this program reads {:?}, {:?}, {:?} and {:?}",
+            "its schema is {other:?}{}; this program (concprobe {}) reads {:?}, {:?}, {:?} and {:?}",
+            head.concprobe.map_or_else(String::new, |version| format!(", written by concprobe {version}")),
+            env!("CARGO_PKG_VERSION"),
             observation::SCHEMA,
             SWEEP_SCHEMA,
             reproduce::SCHEMA,
@@ -97,50 +111,87 @@ fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
 /// # Errors
 /// When it cannot be decoded.
 pub fn histogram(of: &str, latencies: &Latencies) -> Result<Option<Histogram<u64>>> {
-    let Some(text) = &latencies.histogram else { return Ok(None) };
+    latencies.histogram.as_ref().map(|text| decoded(of, text)).transpose()
+}
+
+/// A histogram out of its text.
+///
+/// # Errors
+/// When it cannot be decoded.
+pub fn decoded(of: &str, text: &str) -> Result<Histogram<u64>> {
+    let of = if of.is_empty() { "all ops" } else { of };
     if text.len() > LONGEST_HISTOGRAM {
         bail!("the histogram of {of} is longer than any");
     }
-    tally::decode(text).with_context(|| format!("the histogram of {of} cannot be decoded")).map(Some)
+    tally::decode(text).with_context(|| format!("the histogram of {of} cannot be decoded"))
 }
 
 impl Saved {
-    /// Every histogram of nanoseconds, by name.
+    /// What it is, in words.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Run(_) => "the result of a run",
+            Self::Sweep(_) => "a sweep",
+            Self::Reproduction(_) => "a reproduction",
+            Self::Trace(_) => "a look at a program",
+            Self::Log(_) => "an interval log",
+        }
+    }
+
+    /// Shows every histogram of nanoseconds with its name, one after the other: together they may be large.
     ///
     /// # Errors
-    /// When one cannot be decoded.
-    pub fn histograms(&self) -> Result<Vec<(String, Histogram<u64>)>> {
-        let mut found = Vec::new();
+    /// When one cannot be decoded, or what `show` says.
+    pub fn each_histogram(&self, show: &mut dyn FnMut(&str, Histogram<u64>) -> Result<()>) -> Result<()> {
         let mut add = |name: String, latencies: &Latencies| -> Result<()> {
-            found.extend(histogram(&name, latencies)?.map(|histogram| (name, histogram)));
-            Ok(())
+            histogram(&name, latencies)?.map_or(Ok(()), |histogram| show(&name, histogram))
         };
         match self {
-            Self::Run(run) => of_run("", run, &mut add)?,
+            Self::Run(run) => of_run("", run, &mut add),
             Self::Sweep(runs) => {
-                for (index, run) in runs.iter().enumerate() {
-                    of_run(&format!("{}.", index + 1), run, &mut add)?;
-                }
+                let parameter = swept_parameter(runs);
+                runs.iter().enumerate().try_for_each(|(index, run)| {
+                    let value =
+                        run.parameters.get(&parameter).map_or_else(|| index.to_string(), Clone::clone);
+                    of_run(&format!("{parameter}={value}."), run, &mut add)
+                })
             }
-            Self::Reproduction(reproduction) => {
-                for set in &reproduction.sets {
-                    for (name, run) in &set.observations {
-                        of_run(&format!("{:?}.{name}.", set.name), run, &mut add)?;
-                    }
-                }
-            }
+            Self::Reproduction(reproduction) => reproduction.sets.iter().try_for_each(|set| {
+                let prefix = |name: &String| format!("{:?}.{name}.", set.name);
+                set.observations.iter().try_for_each(|(name, run)| of_run(&prefix(name), run, &mut add))
+            }),
             Self::Trace(trace) => {
                 for lock in &trace.locks {
                     add(format!("{}.blocked", lock.name), &lock.sleeps.blocked)?;
                     add(format!("{}.run_queue", lock.name), &lock.sleeps.run_queue)?;
                 }
                 for sleep in &trace.sleeps {
-                    add(format!("{}.{}.blocked", sleep.call, sleep.host_pid), &sleep.sleeps.blocked)?;
+                    let name = format!("{}.{}", sleep.call, sleep.host_pid);
+                    add(format!("{name}.blocked"), &sleep.sleeps.blocked)?;
+                    add(format!("{name}.run_queue"), &sleep.sleeps.run_queue)?;
                 }
+                add("creation".to_owned(), &trace.creation.latency)
             }
-            Self::Log(histograms) => return Ok(histograms.clone()),
+            Self::Log(histograms) => {
+                histograms.iter().try_for_each(|(name, histogram)| show(name, histogram.clone()))
+            }
         }
-        Ok(found)
+    }
+
+    /// For how long was measured; 0 when not known.
+    pub fn wall_ns(&self) -> u64 {
+        let sum = |mut runs: &mut dyn Iterator<Item = &Observation>| {
+            (&mut runs).fold(0_u64, |sum, run| sum.saturating_add(run.wall_ns))
+        };
+        match self {
+            Self::Run(run) => run.wall_ns,
+            Self::Sweep(runs) => sum(&mut runs.iter()),
+            Self::Reproduction(reproduction) => {
+                sum(&mut reproduction.sets.iter().flat_map(|set| set.observations.values()))
+            }
+            Self::Trace(trace) => trace.wall_ns,
+            Self::Log(_) => 0,
+        }
     }
 
     /// Seconds since 1970 at the start of the measurement, 0 when not known.
@@ -185,7 +236,7 @@ mod tests {
     use super::*;
 
     fn refused(bytes: &[u8]) -> String {
-        format!("{:#}", understand(bytes).unwrap_err())
+        format!("{:#}", parse(bytes).unwrap_err())
     }
 
     #[test]

@@ -3,9 +3,42 @@
 
 mod support;
 
-use std::{fs, io::Write as _, process::Command};
+use std::{
+    fs,
+    io::Write as _,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
+    process::Command,
+};
 
-use support::{Folder, concprobe, output, program, stderr};
+use concprobe::{
+    report,
+    saved::{self, Saved, tables},
+};
+use serde_json::Value;
+use support::{concprobe, output, program, stderr};
+
+/// A folder of its own; removed when dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("show-{name}"));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
 
 /// What concprobe printed, after it ended well.
 fn printed(command: &mut Command) -> String {
@@ -21,7 +54,7 @@ fn show(arguments: &str) -> String {
 #[test]
 fn what_was_saved_is_shown_as_it_was_printed() {
     let _alone = support::alone();
-    let folder = Folder::new("show-again");
+    let folder = Folder::new("again");
     let result = folder.file("result.json");
     for arguments in [
         "run sem-pingpong --ops 2000",
@@ -33,15 +66,15 @@ fn what_was_saved_is_shown_as_it_was_printed() {
     }
     let screen = printed(concprobe(&format!("trace -o {result} --")).arg(program("libcwaits")));
     assert_eq!(show(&result), screen);
-    let saved: serde_json::Value = serde_json::from_str(&fs::read_to_string(&result).unwrap()).unwrap();
-    let shown: serde_json::Value = serde_json::from_str(&show(&format!("{result} --format json"))).unwrap();
+    let saved: Value = serde_json::from_str(&fs::read_to_string(&result).unwrap()).unwrap();
+    let shown: Value = serde_json::from_str(&show(&format!("{result} --format json"))).unwrap();
     assert_eq!(saved, shown);
 }
 
 #[test]
 fn tables_have_a_row_for_each_thread_whatever_its_name() {
     let _alone = support::alone();
-    let folder = Folder::new("show-tables");
+    let folder = Folder::new("tables");
     let result = folder.file("result.json");
     printed(concprobe(&format!("trace -o {result} --")).arg(program("names")));
     let csv = show(&format!("{result} --format csv --table threads"));
@@ -60,7 +93,7 @@ fn tables_have_a_row_for_each_thread_whatever_its_name() {
 #[test]
 fn stacks_are_folded_with_the_time_that_they_stand_for() {
     let _alone = support::alone();
-    let folder = Folder::new("show-folded");
+    let folder = Folder::new("folded");
     let result = folder.file("result.json");
     printed(concprobe(&format!("trace -o {result} --")).arg(program("libcwaits")));
     let folded = show(&format!("{result} --format folded"));
@@ -73,11 +106,11 @@ fn stacks_are_folded_with_the_time_that_they_stand_for() {
 #[test]
 fn merged_results_are_the_sum_of_their_parts() {
     let _alone = support::alone();
-    let folder = Folder::new("show-merge");
+    let folder = Folder::new("merge");
     let (first, second) = (folder.file("a.json"), folder.file("b.json"));
     printed(&mut concprobe(&format!("run sem-pingpong --ops 2000 -o {first}")));
     printed(&mut concprobe(&format!("run sem-pingpong --ops 3000 --repeat 2 -o {second}")));
-    let merged: serde_json::Value =
+    let merged: Value =
         serde_json::from_str(&show(&format!("{first} {second} --merge --format json"))).unwrap();
     assert_eq!(merged["ops"], 5_000);
     assert_eq!(support::classed(&merged), 5_000);
@@ -98,11 +131,11 @@ fn merged_results_are_the_sum_of_their_parts() {
 
 #[test]
 fn an_interval_log_is_read_back_with_equal_figures() {
-    let folder = Folder::new("show-log");
+    let folder = Folder::new("log");
     let (result, log) = (folder.file("result.json"), folder.file("out.hlog"));
     printed(&mut concprobe(&format!("run syscall-null --no-bpf --ops 10000 --warmup 1ms -o {result}")));
     show(&format!("{result} --format hlog -o {log}"));
-    let run: serde_json::Value = serde_json::from_str(&fs::read_to_string(&result).unwrap()).unwrap();
+    let run: Value = serde_json::from_str(&fs::read_to_string(&result).unwrap()).unwrap();
     let started = run["started_at"].as_u64().unwrap();
     assert!(fs::read_to_string(&log).unwrap().contains(&format!("#[StartTime: {started}")));
     assert_eq!(show(&format!("{log} --format hgrm")), show(&format!("{result} --format hgrm")));
@@ -118,7 +151,7 @@ fn another_implementation_reads_the_same_percentiles() {
         let _ = writeln!(std::io::stderr(), "not run: CONCPROBE_OTHER_IMPLEMENTATIONS is not set");
         return;
     }
-    let folder = Folder::new("show-other");
+    let folder = Folder::new("other");
     let (result, log, environment) =
         (folder.file("result.json"), folder.file("out.hlog"), folder.file("python"));
     // 10,000 values, so that no definition of a percentile has to round its rank.
@@ -140,7 +173,7 @@ fn another_implementation_reads_the_same_percentiles() {
 #[test]
 fn a_file_that_is_no_result_is_refused_with_its_place_and_without_panic() {
     let _alone = support::alone();
-    let folder = Folder::new("show-hostile");
+    let folder = Folder::new("hostile");
     let (result, bad) = (folder.file("result.json"), folder.file("bad.json"));
     printed(concprobe(&format!("trace -o {result} --")).arg(program("libcwaits")));
     let good = fs::read(&result).unwrap();
@@ -170,4 +203,177 @@ fn a_file_that_is_no_result_is_refused_with_its_place_and_without_panic() {
     assert!(stderr(&refused).contains("its schema is \"concprobe/7\""), "{}", stderr(&refused));
     let missing = output(&mut concprobe("show /nonexistent.json"));
     assert!(stderr(&missing).contains("cannot read /nonexistent.json: No such file"), "{}", stderr(&missing));
+}
+
+/// Pointers to every value that is neither an object nor a list, and to every list.
+fn leaves(value: &Value, at: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(object) => {
+            for (key, value) in object {
+                leaves(value, &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")), found);
+            }
+        }
+        Value::Array(list) => {
+            found.push(at.to_owned());
+            for (index, value) in list.iter().enumerate() {
+                leaves(value, &format!("{at}/{index}"), found);
+            }
+        }
+        _ => found.push(at.to_owned()),
+    }
+}
+
+/// Shows a result in every way there is, whatever becomes of it.
+fn show_every_way(bytes: &[u8], good: &[u8]) {
+    let Ok(result) = saved::parse(bytes) else { return };
+    for verbose in [false, true] {
+        let style = report::Style { colour: false, verbose };
+        match &result {
+            Saved::Run(run) => drop(report::text(run, style)),
+            Saved::Sweep(runs) => drop(report::sweep(runs, &saved::swept_parameter(runs), style)),
+            Saved::Reproduction(reproduction) => drop(report::reproduction(reproduction, style)),
+            Saved::Trace(trace) => drop((report::trace(trace, style), report::folded(trace))),
+            Saved::Log(_) => {}
+        }
+    }
+    let names = [
+        tables::Name::Classes,
+        tables::Name::Locks,
+        tables::Name::Sleeps,
+        tables::Name::Threads,
+        tables::Name::Processes,
+        tables::Name::Calls,
+    ];
+    for name in names {
+        drop(tables::table(&result, Some(name)).map(|table| (report::csv(&table), report::markdown(&table))));
+    }
+    drop(result.each_histogram(&mut |_, histogram| {
+        drop(saved::log::percentiles(&histogram));
+        Ok(())
+    }));
+    let good = || saved::parse(good).unwrap();
+    drop(saved::log::write(std::slice::from_ref(&result)));
+    drop(saved::merge(vec![result, good()]));
+}
+
+#[test]
+fn an_edited_result_of_any_kind_never_panics() {
+    let _alone = support::alone();
+    let folder = Folder::new("edited");
+    let file = folder.file("result.json");
+    let mut panicked = Vec::new();
+    for arguments in [
+        "run thread-create --ops 100 --syscalls",
+        "run sem-fast --ops 100000",
+        "run pool --workers 1,2 --ops 200 --no-bpf",
+        "trace --stacks --syscalls --",
+    ] {
+        let mut command = concprobe(&arguments.replace("trace ", &format!("trace -o {file} ")));
+        if arguments.ends_with("--") {
+            command.arg(program("libcwaits"));
+        } else {
+            command.args(["-o", &file]);
+        }
+        printed(&mut command);
+        let good = fs::read(&file).unwrap();
+        let result: Value = serde_json::from_slice(&good).unwrap();
+        let mut places = Vec::new();
+        leaves(&result, "", &mut places);
+        // Each value becomes what it should not be, one kind of wrong after the other in turn; a prime step
+        // visits places of every kind.
+        let wrong = [
+            Value::from(u64::MAX),
+            Value::from(0),
+            Value::from(i64::MIN),
+            Value::from(1e308),
+            Value::Null,
+            Value::from("\u{1b}[2J,;\n\"\u{0}"),
+            Value::Array(Vec::new()),
+            Value::from(9_007_199_254_740_993_u64),
+        ];
+        let step = (places.len() / 40).max(1) | 1;
+        for (round, place) in places.iter().step_by(step).enumerate() {
+            let kinds = if step == 1 { 0..wrong.len() } else { round % 2 * 4..round % 2 * 4 + 4 };
+            for wrong in &wrong[kinds] {
+                let mut edited = result.clone();
+                *edited.pointer_mut(place).unwrap() = wrong.clone();
+                let bytes = serde_json::to_vec(&edited).unwrap();
+                if catch_unwind(AssertUnwindSafe(|| show_every_way(&bytes, &good))).is_err() {
+                    panicked.push(format!("{arguments}: {place} = {wrong}"));
+                }
+            }
+        }
+        // And all numbers at once.
+        for number in [u64::MAX, u64::MAX / 2, 0] {
+            let mut edited = result.clone();
+            for place in &places {
+                let value = edited.pointer_mut(place).unwrap();
+                if value.as_u64().is_some_and(|value| value > u64::from(u8::MAX)) {
+                    *value = Value::from(number);
+                }
+            }
+            let bytes = serde_json::to_vec(&edited).unwrap();
+            if catch_unwind(AssertUnwindSafe(|| show_every_way(&bytes, &good))).is_err() {
+                panicked.push(format!("{arguments}: all = {number}"));
+            }
+        }
+    }
+    assert!(panicked.is_empty(), "{panicked:#?}");
+}
+
+#[test]
+fn several_results_are_one_table_or_one_log_but_not_one_json() {
+    let folder = Folder::new("several");
+    let (first, second) = (folder.file("a.json"), folder.file("b.json"));
+    for (file, ops) in [(&first, 1_000), (&second, 2_000)] {
+        printed(&mut concprobe(&format!("run syscall-null --no-bpf --ops {ops} --warmup 1ms -o {file}")));
+    }
+    let csv = show(&format!("{first} {second} --format csv"));
+    assert!(csv.starts_with("file,workload,"), "{csv}");
+    assert!(csv.lines().any(|line| line.starts_with(&format!("{second},syscall-null,"))), "{csv}");
+    let log = folder.file("both.hlog");
+    show(&format!("{first} {second} --format hlog -o {log}"));
+    let csv = show(&format!("{log} --format csv"));
+    assert!(csv.lines().any(|line| line.starts_with("all,3000,")), "{csv}");
+    let refused = output(&mut concprobe(&format!("show {first} {second} --format json")));
+    assert!(stderr(&refused).contains("add --merge"), "{}", stderr(&refused));
+}
+
+#[test]
+fn hostile_names_come_out_of_csv_as_they_are_in_the_result() {
+    let _alone = support::alone();
+    let folder = Folder::new("names");
+    let (result, csv) = (folder.file("result.json"), folder.file("threads.csv"));
+    printed(concprobe(&format!("trace -o {result} --")).arg(program("names")));
+    show(&format!("{result} --format csv --table threads -o {csv}"));
+    let script = "import csv, json, sys\n\
+                  rows = list(csv.DictReader(open(sys.argv[1], newline='', encoding='utf-8')))\n\
+                  names = [t['name'] for t in json.load(open(sys.argv[2], encoding='utf-8'))['threads']]\n\
+                  assert [r['name'] for r in rows] == names, (rows, names)\n\
+                  assert all(None not in r and None not in r.values() for r in rows)\n\
+                  print(len(rows))";
+    let rows = printed(Command::new("python3").args(["-c", script, &csv, &result]));
+    assert!(rows.trim().parse::<usize>().unwrap() >= 8, "{rows}");
+}
+
+#[test]
+fn memory_stays_small_whatever_a_file_claims() {
+    let folder = Folder::new("memory");
+    let file = folder.file("huge.json");
+    let values = format!("{{\"schema\":\"concprobe/1\",\"verdict\":[{}\"\"]}}", "\"\",".repeat(20_000_000));
+    let nested = format!("{{\"schema\":\"concprobe/1\",\"ops\":{}", "[".repeat(100_000_000));
+    for (text, why) in
+        [(values, "more than 16000000 values"), (nested, "line 1 column"), (" ".repeat(257 << 20), "256 MiB")]
+    {
+        fs::write(&file, text).unwrap();
+        // A gigabyte of address space is all it gets.
+        let shown = output(Command::new("sh").args([
+            "-c",
+            "ulimit -v 1048576; exec \"$0\" show \"$1\"",
+            env!("CARGO_BIN_EXE_concprobe"),
+            &file,
+        ]));
+        assert_eq!(shown.status.code(), Some(2), "{why}: {}", stderr(&shown));
+        assert!(stderr(&shown).contains(why), "{why}: {}", stderr(&shown));
+    }
 }

@@ -35,12 +35,19 @@ pub fn warn(warning: &str) {
     eprintln!("concprobe: warning: {}", harmless(warning));
 }
 
-/// Without what a terminal would obey: names that come from elsewhere may hold anything.
-fn harmless(text: &str) -> String {
-    let escaped = |letter: char| letter.is_control() && letter != '\n';
-    text.chars()
-        .map(|letter| if escaped(letter) { letter.escape_default().to_string() } else { letter.to_string() })
-        .collect()
+/// Without what a terminal would obey, but for line feeds and the headings' own bold: names and files that
+/// come from elsewhere may hold anything.
+pub fn harmless(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for (at, letter) in text.char_indices() {
+        let own = || ["\x1b[1m", "\x1b[0m"].iter().any(|code| text[at..].starts_with(code));
+        if letter.is_control() && letter != '\n' && !own() {
+            safe.extend(letter.escape_default());
+        } else {
+            safe.push(letter);
+        }
+    }
+    safe
 }
 
 /// The reader of a pipe has had enough, which is no failure.

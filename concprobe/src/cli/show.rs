@@ -83,8 +83,7 @@ pub fn show(options: &ShowOptions) -> Result<u8> {
     if options.merge {
         results = vec![saved::merge(results)?];
     }
-    let shown: Vec<String> = results.iter().map(|result| render(result, options)).collect::<Result<_>>()?;
-    let text = shown.join(if options.format == Format::Text { "\n" } else { "" });
+    let text = render(&results, options)?;
     match &options.output {
         Some(path) => Destination::prepare(path)?.save(&text)?,
         None => output::print(&text)?,
@@ -92,34 +91,77 @@ pub fn show(options: &ShowOptions) -> Result<u8> {
     Ok(DONE)
 }
 
-fn render(result: &Saved, options: &ShowOptions) -> Result<String> {
+fn render(results: &[Saved], options: &ShowOptions) -> Result<String> {
     match options.format {
-        Format::Text => text(result, options.verbose),
-        Format::Json => json(result),
-        Format::Csv => report::csv(&tables::table(result, options.table)?),
-        Format::Markdown => Ok(report::markdown(&tables::table(result, options.table)?)),
-        Format::Hlog => saved::log::write(&result.histograms()?, result.started_at()),
-        Format::Hgrm => {
-            let of =
-                |(name, histogram): &(String, _)| format!("# {name}\n{}", saved::log::percentiles(histogram));
-            Ok(result.histograms()?.iter().map(of).collect())
+        Format::Text => {
+            let shown: Vec<String> =
+                results.iter().map(|result| text(result, options.verbose)).collect::<Result<_>>()?;
+            Ok(shown.join("\n"))
         }
-        Format::Folded => match result {
-            Saved::Trace(trace) => Ok(report::folded(trace)),
-            _ => bail!("only results of trace and attach have stacks"),
+        Format::Json => match results {
+            [result] => json(result),
+            _ => bail!("several results are not one JSON: add --merge, or show them one at a time"),
         },
+        Format::Csv => report::csv(&table(results, options)?),
+        Format::Markdown => Ok(report::markdown(&table(results, options)?)),
+        Format::Hlog => saved::log::write(results),
+        Format::Hgrm => {
+            let mut text = String::new();
+            for result in results {
+                result.each_histogram(&mut |name, histogram| {
+                    text.push_str(&format!("# {name}\n{}", saved::log::percentiles(&histogram)));
+                    Ok(())
+                })?;
+            }
+            Ok(text)
+        }
+        Format::Folded => results
+            .iter()
+            .map(|result| match result {
+                Saved::Trace(trace) if !trace.stacks => {
+                    bail!("no stacks were copied in this look: trace with --stacks")
+                }
+                Saved::Trace(trace) => Ok(report::folded(trace)),
+                _ => bail!("only results of trace and attach have stacks"),
+            })
+            .collect(),
     }
+}
+
+/// The table of all results; of several, each row begins with the file that it comes from.
+fn table(results: &[Saved], options: &ShowOptions) -> Result<tables::Table> {
+    if let [result] = results {
+        return tables::table(result, options.table);
+    }
+    let mut all = tables::Table::default();
+    for (result, path) in results.iter().zip(&options.files) {
+        let table = tables::table(result, options.table)?;
+        let header = [vec!["file".to_owned()], table.header].concat();
+        if all.header.is_empty() {
+            all.header = header;
+        } else if all.header != header {
+            bail!(
+                "{} is {}, which does not fit into one table with the first",
+                path.display(),
+                result.kind()
+            );
+        }
+        let file = path.display().to_string();
+        all.rows.extend(table.rows.into_iter().map(|row| [vec![file.clone()], row].concat()));
+    }
+    Ok(all)
 }
 
 fn text(result: &Saved, verbose: u8) -> Result<String> {
     let style = output::style(verbose);
-    Ok(match result {
+    let text = match result {
         Saved::Run(run) => report::text(run, style).context("a histogram of the result cannot be read")?,
         Saved::Sweep(runs) => report::sweep(runs, &saved::swept_parameter(runs), style),
         Saved::Reproduction(reproduction) => report::reproduction(reproduction, style),
         Saved::Trace(trace) => report::trace(trace, style),
         Saved::Log(_) => report::markdown(&tables::table(result, None)?),
-    })
+    };
+    Ok(output::harmless(&text))
 }
 
 fn json(result: &Saved) -> Result<String> {

@@ -47,7 +47,7 @@ fn parse_cpu(number: &str, list: &str) -> Result<usize> {
 /// Writes a sorted list of CPU numbers in the kernel's way, `0-3,8`.
 #[must_use]
 pub fn format_cpu_list(cpus: &[usize]) -> String {
-    cpus.chunk_by(|left, right| left + 1 == *right)
+    cpus.chunk_by(|left, right| left.checked_add(1) == Some(*right))
         .map(|run| match run {
             [first, .., last] => format!("{first}-{last}"),
             _ => run.iter().map(ToString::to_string).collect(),

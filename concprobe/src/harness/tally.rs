@@ -1,8 +1,11 @@
 //! Latencies of the ops of one class: count, exact extremes and sums, and an HDR histogram that travels
 //! between processes in its standard encoding.
 
-use anyhow::{Context as _, Result, anyhow};
+use std::io::Read as _;
+
+use anyhow::{Context as _, Result, anyhow, bail};
 use base64::Engine as _;
+use flate2::read::ZlibDecoder;
 use hdrhistogram::{
     Histogram,
     serialization::{Deserializer, Serializer as _, V2DeflateSerializer},
@@ -93,16 +96,63 @@ pub fn encode(histogram: &Histogram<u64>) -> Result<String> {
     Ok(base64::engine::general_purpose::STANDARD.encode(bytes))
 }
 
-/// The inverse of [`encode`].
+/// The V2 compressed encoding begins with these.
+const COOKIE: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
+/// No histogram is longer, inflated: one of this program's is 100 KiB at most.
+const LONGEST: u64 = 8 << 20;
+/// Before the counts: the cookie, the length of the counts, a normalizing offset, the digits, the least and the
+/// greatest value, a ratio.
+const HEADER: usize = 40;
+/// Together no histogram counts more, so that sums of counts cannot overflow.
+const MOST: u64 = 1 << 53;
+
+/// The inverse of [`encode`]. The text may come from a file that is cut off, edited or hostile.
 ///
 /// # Errors
 /// When the text is no such histogram.
 pub fn decode(text: &str) -> Result<Histogram<u64>> {
     let bytes =
         base64::engine::general_purpose::STANDARD.decode(text).context("a histogram is not valid base64")?;
+    let compressed = bytes.get(8..).context("a histogram is too short")?;
+    if bytes[..4] != COOKIE {
+        bail!("a histogram is not in the V2 compressed encoding, the only one that is read");
+    }
+    let mut inflated = Vec::new();
+    ZlibDecoder::new(compressed)
+        .take(LONGEST + 1)
+        .read_to_end(&mut inflated)
+        .context("a histogram cannot be inflated")?;
+    inspect(&inflated)?;
     Deserializer::new()
-        .deserialize(&mut bytes.as_slice())
-        .map_err(|error| anyhow!("a histogram cannot be decoded: {error:?}"))
+        .deserialize(&mut inflated.as_slice())
+        .map_err(|error| anyhow!("a histogram cannot be decoded: {error}"))
+}
+
+/// Refuses what the decoder would take memory for, or compute with, before it sees whether it is there.
+fn inspect(inflated: &[u8]) -> Result<()> {
+    let counts = inflated.get(HEADER..).context("a histogram is too short")?;
+    let length = inflated.iter().skip(4).take(4).fold(0, |length, byte| length << 8 | usize::from(*byte));
+    if length > counts.len() || inflated.len() as u64 > LONGEST {
+        bail!("a histogram says that its counts take {length} bytes, and has {}", counts.len());
+    }
+    let mut total: u64 = 0;
+    let mut bytes = counts[..length].iter();
+    while let Some(first) = bytes.next() {
+        // LEB128 of at most nine bytes, the last of them whole; the sign is in the lowest bit.
+        let (mut number, mut byte, mut shift) = (u64::from(first & 0x7f), first, 7);
+        while byte & 0x80 != 0 && shift <= 56 {
+            byte = bytes.next().context("a histogram ends within a count")?;
+            let part = if shift == 56 { *byte } else { byte & 0x7f };
+            number |= u64::from(part) << shift;
+            shift += 7;
+        }
+        // Odd ones are the lengths of runs of zeros, less than nothing.
+        total = total.saturating_add(if number & 1 == 0 { number >> 1 } else { 0 });
+        if total > MOST || number > u64::MAX >> 1 {
+            bail!("a histogram counts more than can be");
+        }
+    }
+    Ok(())
 }
 
 mod wire {
@@ -174,6 +224,46 @@ mod tests {
     fn a_hostile_histogram_is_refused() {
         for text in ["", "!", "AAAA", "HISTFAAAAAAA"] {
             assert!(decode(text).is_err(), "{text}");
+        }
+    }
+
+    /// A histogram with that header and those counts, as its text.
+    fn written(length: u32, digits: u32, greatest: u64, counts: &[u8]) -> String {
+        let mut plain = vec![0x1c, 0x84, 0x93, 0x13];
+        plain.extend(length.to_be_bytes());
+        plain.extend(0_u32.to_be_bytes());
+        plain.extend(digits.to_be_bytes());
+        plain.extend(1_u64.to_be_bytes());
+        plain.extend(greatest.to_be_bytes());
+        plain.extend(1_f64.to_be_bytes());
+        plain.extend(counts);
+        let mut bytes = COOKIE.to_vec();
+        let mut packed = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+        std::io::Write::write_all(&mut packed, &plain).unwrap();
+        let packed = packed.finish().unwrap();
+        bytes.extend(u32::try_from(packed.len()).unwrap().to_be_bytes());
+        bytes.extend(packed);
+        base64::engine::general_purpose::STANDARD.encode(bytes)
+    }
+
+    #[test]
+    fn a_histogram_is_believed_only_what_it_has() {
+        let good = written(2, 3, LONGEST_NS, &[1, 4]);
+        assert_eq!(decode(&good).unwrap().len(), 2);
+        for (text, why) in [
+            (written(u32::MAX, 3, LONGEST_NS, &[2]), "says that its counts take 4294967295 bytes"),
+            (written(9 << 20, 3, LONGEST_NS, &[2; 9 << 20]), "says that its counts take"),
+            (written(1, 3, LONGEST_NS, &[0x80]), "ends within a count"),
+            (written(9, 3, LONGEST_NS, &[0xff; 9]), "counts more than can be"),
+            (
+                written(9, 3, LONGEST_NS, &[0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]),
+                "more than can be",
+            ),
+            (written(1, 200, LONGEST_NS, &[2]), "cannot be decoded"),
+            (written(1, 3, 0, &[2]), "cannot be decoded"),
+        ] {
+            let error = format!("{:#}", decode(&text).unwrap_err());
+            assert!(error.contains(why), "{why}: {error}");
         }
     }
 }

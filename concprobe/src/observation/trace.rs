@@ -184,7 +184,7 @@ pub struct Sleeps {
 impl Sleeps {
     /// Time asleep, with that of sleeps that had no end yet.
     pub fn blocked_ns(&self) -> u64 {
-        self.blocked.sum_ns + self.open_ns
+        self.blocked.sum_ns.saturating_add(self.open_ns)
     }
 }
 

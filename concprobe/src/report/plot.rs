@@ -18,7 +18,7 @@ pub fn rows(histogram: &Histogram<u64>, label: impl Fn(u64) -> String) -> Vec<(S
         return Vec::new();
     }
     let low = histogram.min().max(1);
-    let high = histogram.value_at_percentile(99.9).max(low + 1);
+    let high = histogram.value_at_percentile(99.9).max(low.saturating_add(1));
     let edges = edges(low, high);
     let mut counts = vec![0; edges.len()];
     for step in histogram.iter_recorded() {
@@ -84,7 +84,7 @@ fn edges(low: u64, high: u64) -> Vec<u64> {
             edge.max(low)
         })
         .collect();
-    edges.push(high + 1);
+    edges.push(high.saturating_add(1));
     edges.dedup();
     edges
 }

@@ -49,7 +49,7 @@ fn row(observation: &Observation, parameter: &str) -> Vec<String> {
     let switches = counts
         .voluntary_switches
         .zip(counts.involuntary_switches)
-        .map(|(voluntary, other)| voluntary + other);
+        .map(|(voluntary, other)| voluntary.saturating_add(other));
     let best = best_ps(observation);
     let cores = observation.parts.on_cpu_ns.map(|on_cpu| on_cpu as f64 / observation.wall_ns.max(1) as f64);
     vec![

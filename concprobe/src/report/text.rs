@@ -140,7 +140,7 @@ fn classes(page: &mut Page, observation: &Observation) {
 }
 
 fn parts(page: &mut Page, observation: &Observation) {
-    let threads: u64 = observation.threads.iter().map(|thread| thread.threads).sum();
+    let threads: u64 = observation.threads.iter().map(|thread| thread.threads).fold(0, u64::saturating_add);
     page.heading(&format!(
         "Where the time went ({} of {} {})",
         duration_ns(observation.parts.wall_ns),

@@ -231,7 +231,7 @@ fn process_name(trace: &Trace, host_pid: u32) -> String {
 
 fn creation(page: &mut Page, trace: &Trace) {
     let creation = &trace.creation;
-    if creation.threads + creation.processes == 0 {
+    if creation.threads.saturating_add(creation.processes) == 0 {
         return;
     }
     page.heading("Created");
@@ -243,7 +243,7 @@ fn creation(page: &mut Page, trace: &Trace) {
         optional(creation.latency.p99_ns, duration_ns),
         optional(creation.life.p50_ns, duration_ns)
     ));
-    if creation.threads + creation.processes >= 100 || page.style.verbose {
+    if creation.threads.saturating_add(creation.processes) >= 100 || page.style.verbose {
         for creator in creation.creators.iter().take(2) {
             page.line(&format!(
                 "  {} of them by thread {}:",
@@ -283,8 +283,11 @@ fn lock_calls(page: &mut Page, trace: &Trace) {
     page.heading(&format!("Calls of lock functions in {}", duration_ns(calls.slice_ns)));
     let rows = calls.calls.iter().map(|(function, calls)| vec![function.clone(), count(*calls)]).collect();
     page.table(&["function", "calls"], rows);
-    let acquisitions: u64 =
-        calls.calls.iter().filter(|(function, _)| acquires(function)).map(|(_, calls)| calls).sum();
+    let acquisitions: u64 = calls
+        .calls
+        .iter()
+        .filter(|(function, _)| acquires(function))
+        .fold(0, |sum, (_, calls)| sum.saturating_add(*calls));
     let part = if acquisitions == 0 {
         String::new()
     } else {

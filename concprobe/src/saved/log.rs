@@ -7,36 +7,47 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use base64::Engine as _;
 use hdrhistogram::{
     Histogram,
     serialization::{
-        Deserializer, V2DeflateSerializer,
+        V2DeflateSerializer,
         interval_log::{IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag},
     },
 };
 
+use super::Saved;
+
 /// Values are nanoseconds; the greatest of a line is shown in milliseconds, as is usual.
 const MAX_DIVISOR: f64 = 1e6;
 
-/// The histograms as an interval log that begins at `started_at` (seconds since 1970).
+/// All histograms of the results as an interval log: an interval for each result, which begins when it began.
 ///
 /// # Errors
-/// When a histogram cannot be encoded.
-pub fn write(histograms: &[(String, Histogram<u64>)], started_at: u64) -> Result<String> {
+/// When a histogram cannot be decoded or encoded.
+pub fn write(results: &[Saved]) -> Result<String> {
     let mut bytes = Vec::new();
     let mut serializer = V2DeflateSerializer::new();
-    let start = UNIX_EPOCH + Duration::from_secs(started_at);
+    let first = results.iter().map(Saved::started_at).min().unwrap_or(0);
+    let start =
+        UNIX_EPOCH.checked_add(Duration::from_secs(first)).context("its time is beyond all clocks")?;
     let mut builder = IntervalLogWriterBuilder::new();
     builder.add_comment(concat!("[concprobe ", env!("CARGO_PKG_VERSION"), ", nanoseconds]"));
+    builder.add_comment("[Histogram log format version 1.3]");
     builder.with_start_time(start).with_base_time(start).with_max_value_divisor(MAX_DIVISOR);
     let mut writer = builder.begin_log_with(&mut bytes, &mut serializer)?;
-    for (name, histogram) in histograms {
-        let tag = tag(name);
-        let tag = Tag::new(&tag).context("a tag cannot be written")?;
-        writer
-            .write_histogram(histogram, Duration::ZERO, Duration::from_secs(1), Some(tag))
-            .map_err(|error| anyhow!("cannot encode the histogram of {name}: {error:?}"))?;
+    // In the order of time, as readers expect.
+    let mut results: Vec<&Saved> = results.iter().collect();
+    results.sort_by_key(|result| result.started_at());
+    for result in results {
+        let begin = Duration::from_secs(result.started_at() - first);
+        let length = Duration::from_nanos(result.wall_ns().max(1_000_000));
+        result.each_histogram(&mut |name, histogram| {
+            let tag = tag(name);
+            let tag = Tag::new(&tag).context("a tag cannot be written")?;
+            writer
+                .write_histogram(&histogram, begin, length, Some(tag))
+                .map_err(|error| anyhow!("cannot encode the histogram of {name}: {error:?}"))
+        })?;
     }
     String::from_utf8(bytes).context("a log is text")
 }
@@ -50,38 +61,36 @@ fn tag(name: &str) -> String {
     if tag.is_empty() { "_".to_owned() } else { tag }
 }
 
+/// All the histograms of a log together hold no more values, 256 MiB.
+const MOST_VALUES: usize = 32 << 20;
+
 /// The histograms of a log; lines of the same tag are added up.
 ///
 /// # Errors
 /// Which line cannot be read.
 pub(super) fn read(bytes: &[u8]) -> Result<Vec<(String, Histogram<u64>)>> {
-    // Those who write a legend line quote its columns.
-    let legend = |line: &&[u8]| !line.starts_with(b"\"");
-    let bytes = bytes.split(|byte| *byte == b'\n').filter(legend).collect::<Vec<_>>().join(&b'\n');
     let mut found: BTreeMap<String, Histogram<u64>> = BTreeMap::new();
-    for (index, entry) in IntervalLogIterator::new(&bytes).enumerate() {
-        let LogEntry::Interval(interval) =
-            entry.map_err(|error| anyhow!("entry {} of the log cannot be read: {error:?}", index + 1))?
+    let mut values = 0;
+    for (index, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+        // Those who write a legend quote its columns.
+        if line.trim_ascii().is_empty() || line.starts_with(b"\"") {
+            continue;
+        }
+        let Some((name, histogram)) =
+            read_line(line).with_context(|| format!("line {} of the log", index + 1))?
         else {
             continue;
         };
-        let name = interval.tag().map_or("all", |tag| tag.as_str()).to_owned();
-        let encoded = interval.encoded_histogram();
-        if encoded.len() > super::LONGEST_HISTOGRAM {
-            bail!("the histogram of {name} is longer than any");
-        }
-        let decoded = base64::engine::general_purpose::STANDARD
-            .decode(encoded)
-            .with_context(|| format!("the histogram of {name} is no base64"))?;
-        let histogram: Histogram<u64> = Deserializer::new()
-            .deserialize(&mut decoded.as_slice())
-            .map_err(|error| anyhow!("the histogram of {name} cannot be decoded: {error:?}"))?;
         match found.get_mut(&name) {
             Some(sum) => {
                 sum.auto(true);
                 sum.add(&histogram).map_err(|error| anyhow!("cannot add up {name}: {error:?}"))?;
             }
             None => {
+                values += histogram.distinct_values();
+                if values > MOST_VALUES {
+                    bail!("the log has too many histograms, or too great ones");
+                }
                 found.insert(name, histogram);
             }
         }
@@ -90,6 +99,19 @@ pub(super) fn read(bytes: &[u8]) -> Result<Vec<(String, Histogram<u64>)>> {
         bail!("the log has no histogram");
     }
     Ok(found.into_iter().collect())
+}
+
+/// Tag and histogram of a line; `None` of a comment.
+fn read_line(line: &[u8]) -> Result<Option<(String, Histogram<u64>)>> {
+    let line = [line, b"\n"].concat();
+    let interval = match IntervalLogIterator::new(&line).next() {
+        Some(Ok(LogEntry::Interval(interval))) => interval,
+        Some(Ok(_)) | None => return Ok(None),
+        Some(Err(_)) => bail!("neither a comment nor an interval"),
+    };
+    let name = interval.tag().map_or("all", |tag| tag.as_str()).to_owned();
+    let histogram = super::decoded(&name, interval.encoded_histogram())?;
+    Ok(Some((name, histogram)))
 }
 
 /// Percentiles as text (`.hgrm`), in the layout of the HdrHistogram project's own tools. Values are nanoseconds.
@@ -107,7 +129,8 @@ pub fn percentiles(histogram: &Histogram<u64>) -> String {
         text.push('\n');
     }
     let buckets = histogram.buckets();
-    let sub_buckets = histogram.distinct_values() / usize::from(buckets.max(1));
+    // Each bucket has the upper half of them, the first one both.
+    let sub_buckets = 2 * histogram.distinct_values() / (usize::from(buckets) + 1);
     text.push_str(&format!(
         "#[Mean    = {:12.3}, StdDeviation   = {:12.3}]\n#[Max     = {:12.3}, Total count    = {:12}]\n\
          #[Buckets = {buckets:12}, SubBuckets     = {sub_buckets:12}]\n",
@@ -132,8 +155,8 @@ mod tests {
         }
         let names = ["fast", "a name, with a comma\nand a line break", ""];
         let histograms: Vec<_> = names.iter().map(|name| ((*name).to_owned(), fast.clone())).collect();
-        let text = write(&histograms, 1_700_000_000).unwrap();
-        assert!(text.contains("#[StartTime: 1700000000"), "{text}");
+        let text = write(&[Saved::Log(histograms)]).unwrap();
+        assert!(text.contains("#[StartTime: 0.000"), "{text}");
         let back = read(text.as_bytes()).unwrap();
         assert_eq!(back.len(), 3);
         for (name, histogram) in back {
@@ -151,6 +174,8 @@ mod tests {
         for text in ["", "#only a comment\n", "Tag=a,0.1,1.0,2.0,!!!\n", "Tag=a,0.1,1.0,2.0,AAAA\n", "x\n"] {
             assert!(read(text.as_bytes()).is_err(), "{text}");
         }
+        let error = format!("{:#}", read(b"#comment\n\nTag=a,0.1,1.0,2.0,AAAA\n").unwrap_err());
+        assert!(error.starts_with("line 3 of the log: the histogram of a cannot be decoded"), "{error}");
     }
 
     #[test]

@@ -281,8 +281,9 @@ fn calls(calls: Option<&[crate::observation::Call]>) -> Table {
 
 fn log(saved: &Saved) -> Result<Table> {
     let percentiles = [0.5, 0.9, 0.99, 0.999];
-    let rows = saved.histograms()?.into_iter().map(|(name, histogram)| {
-        let mut row = vec![name, histogram.len().to_string(), histogram.min().to_string()];
+    let Saved::Log(histograms) = saved else { bail!("this is no interval log") };
+    let rows = histograms.iter().map(|(name, histogram)| {
+        let mut row = vec![name.clone(), histogram.len().to_string(), histogram.min().to_string()];
         row.extend(percentiles.map(|quantile| histogram.value_at_quantile(quantile).to_string()));
         row.push(histogram.max().to_string());
         row
