@@ -2,6 +2,7 @@
 
 mod arguments;
 mod compare;
+mod diff;
 mod look;
 mod output;
 mod show;
@@ -56,6 +57,7 @@ fn dispatch(matches: &ArgMatches, started_ns: u64) -> Result<u8> {
         Some(("attach", options)) => look_at(look::AttachOptions::from_arg_matches(options)?.resolve()),
         Some(("show", options)) => show::show(&show::ShowOptions::from_arg_matches(options)?),
         Some(("compare", options)) => compare_sides(&compare::resolve(options)?),
+        Some(("diff", options)) => diff::diff(&diff::DiffOptions::from_arg_matches(options)?),
         Some((run::process::COMMAND, options)) => serve(options),
         _ => unreachable!("clap demands one of the commands"),
     }

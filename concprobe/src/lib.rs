@@ -6,6 +6,7 @@ pub mod call_names;
 pub mod cli;
 pub mod compare;
 pub mod diagnose;
+pub mod diff;
 pub mod doctor;
 pub mod environment;
 pub mod figures;

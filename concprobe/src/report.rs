@@ -1,6 +1,7 @@
 //! Renderers of an observation. They read nothing else, and write nowhere: the caller owns the streams.
 
 mod compare;
+mod diff;
 mod json;
 mod list;
 mod plot;
@@ -11,6 +12,7 @@ mod text;
 mod trace;
 
 pub use compare::compare;
+pub use diff::{diff, diff_markdown};
 pub use json::json;
 pub use list::{list, list_markdown};
 pub use reproduction::reproduction;

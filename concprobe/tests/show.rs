@@ -12,7 +12,7 @@ use std::{
 };
 
 use concprobe::{
-    report,
+    diff, report,
     saved::{self, Saved, tables},
 };
 use serde_json::Value;
@@ -252,6 +252,14 @@ fn show_every_way(bytes: &[u8], good: &[u8]) {
         Ok(())
     }));
     let good = || saved::parse(good).unwrap();
+    for (old, new) in [(&good(), &result), (&result, &good())] {
+        if let Ok(found) = diff::diff(old, new) {
+            let condition: diff::Condition = "time > +10%".parse().unwrap();
+            let judgements: Vec<_> = condition.judge(&found).into_iter().collect();
+            let style = report::Style::default();
+            drop((report::diff(&found, &judgements, style), report::diff_markdown(&found, &judgements)));
+        }
+    }
     drop(saved::log::write(std::slice::from_ref(&result)));
     drop(saved::merge(vec![result, good()]));
 }
@@ -376,4 +384,77 @@ fn memory_stays_small_whatever_a_file_claims() {
         assert_eq!(shown.status.code(), Some(2), "{why}: {}", stderr(&shown));
         assert!(stderr(&shown).contains(why), "{why}: {}", stderr(&shown));
     }
+}
+
+/// Runs `diff`, with its exit status and what it printed.
+fn diff_of(arguments: &[&str]) -> (Option<i32>, String) {
+    let output = output(concprobe("diff").args(arguments));
+    (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned() + &stderr(&output))
+}
+
+/// The same result with every figure of time and every percentile of the ops twice as long.
+fn slower(result: &Value) -> Value {
+    let mut slower = result.clone();
+    for repetition in slower["repetitions"].as_array_mut().unwrap() {
+        repetition["per_op_ps"] = Value::from(repetition["per_op_ps"].as_u64().unwrap() * 20);
+    }
+    for key in ["p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns"] {
+        let value = &mut slower["latency"][key];
+        *value = Value::from(value.as_u64().unwrap() * 20);
+    }
+    slower
+}
+
+#[test]
+fn a_diff_tells_a_change_from_noise_and_fails_on_conditions_that_hold() {
+    let _alone = support::alone();
+    let folder = Folder::new("diff");
+    let (old, new) = (folder.file("old.json"), folder.file("new.json"));
+    printed(&mut concprobe(&format!("run sem-pingpong --ops 2000 -o {old}")));
+    let result: Value = serde_json::from_str(&fs::read_to_string(&old).unwrap()).unwrap();
+    fs::write(&new, serde_json::to_string(&slower(&result)).unwrap()).unwrap();
+
+    let (status, text) = diff_of(&[&old, &old, "--fail-if", "p99 > +10%", "--fail-if", "lost > 0"]);
+    assert_eq!(status, Some(0), "{text}");
+    assert!(text.contains("passed p99 > +10%") && text.contains("equal"), "{text}");
+
+    let (status, text) = diff_of(&[&old, &new, "--fail-if", "p99 > +10%", "--fail-if", "time > 1h"]);
+    assert_eq!(status, Some(2), "{text}");
+    assert!(text.contains("write METRIC"), "{text}");
+    let (status, text) = diff_of(&[&old, &new, "--fail-if", "p99 > +10%"]);
+    assert_eq!(status, Some(1), "{text}");
+    assert!(text.contains("FAILED p99 > +10%") && text.contains("p=0.008 n=5+5"), "{text}");
+    let (status, text) = diff_of(&[&new, &old, "--fail-if", "p99 > +10%", "--format", "markdown"]);
+    assert_eq!(status, Some(0), "faster is no failure: {text}");
+    assert!(text.contains("| time | "), "{text}");
+    let (status, text) = diff_of(&[&old, &new, "--fail-if", "p98 > +10%"]);
+    assert_eq!(status, Some(2), "{text}");
+    assert!(text.contains("there is no metric \"p98\" in both results: there are time, p50"), "{text}");
+    let (_, json) = diff_of(&[&old, &new, "--format", "json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["schema"], "concprobe-diff/1");
+}
+
+#[test]
+fn looks_differ_by_their_locks() {
+    let _alone = support::alone();
+    let folder = Folder::new("looks");
+    let (old, new, run) = (folder.file("old.json"), folder.file("new.json"), folder.file("run.json"));
+    for file in [&old, &new] {
+        printed(concprobe(&format!("trace -o {file} --")).arg(program("libcwaits")));
+    }
+    let result: Value = serde_json::from_str(&fs::read_to_string(&old).unwrap()).unwrap();
+    let condition = |lock: &Value| format!("{}.slept > +10", lock["name"].as_str().unwrap());
+    // Names of what has no symbol may differ.
+    let named = result["locks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|lock| lock["name"].as_str().unwrap().starts_with("m ("));
+    let (status, text) = diff_of(&[&old, &new, "--fail-if", &condition(named.unwrap())]);
+    assert_eq!(status, Some(0), "{text}");
+    printed(&mut concprobe(&format!("run syscall-null --no-bpf --ops 1000 --warmup 1ms -o {run}")));
+    let (status, text) = diff_of(&[&old, &run]);
+    assert_eq!(status, Some(2), "{text}");
+    assert!(text.contains("a look at a program and the result of a run cannot be compared"), "{text}");
 }

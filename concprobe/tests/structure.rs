@@ -27,6 +27,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("plan", &["aya", "tokio", "crate::run", "crate::report", "crate::cli"]),
     ("trace", &["aya", "crate::cli", "crate::report", "crate::workload"]),
     ("saved", &["aya", "tokio", "crate::run", "crate::report", "crate::cli", "crate::trace"]),
+    ("diff", &["aya", "tokio", "std::fs", "crate::run", "crate::report", "crate::cli", "crate::trace"]),
     ("figures", &["aya", "tokio", "crate::run", "crate::report"]),
     ("run", &["aya", "crate::cli", "crate::report"]),
     ("compare", &["aya", "crate::probe", "crate::report", "crate::cli"]),

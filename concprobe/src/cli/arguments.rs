@@ -10,7 +10,7 @@ use clap::{
     value_parser,
 };
 
-use super::{compare, look, show};
+use super::{compare, diff, look, show};
 use crate::{
     environment::{self, Environment, format_cpu_list},
     harness::{CrewSize, Entry, Kind, Settings},
@@ -60,6 +60,7 @@ pub fn command() -> Command {
         .subcommand(look::attach_command())
         .subcommand(show::command())
         .subcommand(compare::command())
+        .subcommand(diff::command())
         .subcommand(ReproduceOptions::augment_args(Command::new("reproduce")).about(
             "The published measurements M1 to M5, side by side with this machine, and whether the shape holds",
         ).after_help("Takes a few minutes. Exit status: 0 done; 1 a claim is refuted here; 2 could not run."))
