@@ -13,7 +13,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::{
     harness::tally,
-    observation::{self, Latencies, Observation, trace::Trace},
+    observation::{self, Latencies, Observation, compare::Comparison, trace::Trace},
     reproduce::{self, Reproduction},
 };
 
@@ -40,6 +40,8 @@ pub enum Saved {
     Reproduction(Box<Reproduction>),
     /// Of `trace` or `attach`.
     Trace(Box<Trace>),
+    /// Of `compare`.
+    Comparison(Box<Comparison>),
     /// An interval log of HdrHistogram: names and histograms.
     Log(Vec<(String, Histogram<u64>)>),
 }
@@ -89,14 +91,16 @@ pub fn parse(bytes: &[u8]) -> Result<Saved> {
         SWEEP_SCHEMA => json::<Sweep>(bytes).map(|sweep| Saved::Sweep(sweep.sweep)),
         reproduce::SCHEMA => json(bytes).map(|reproduction| Saved::Reproduction(Box::new(reproduction))),
         observation::trace::SCHEMA => json(bytes).map(|trace| Saved::Trace(Box::new(trace))),
+        observation::compare::SCHEMA => json(bytes).map(|found| Saved::Comparison(Box::new(found))),
         other => bail!(
-            "its schema is {other:?}{}; this program (concprobe {}) reads {:?}, {:?}, {:?} and {:?}",
+            "its schema is {other:?}{}; this program (concprobe {}) reads {:?}, {:?}, {:?}, {:?} and {:?}",
             head.concprobe.map_or_else(String::new, |version| format!(", written by concprobe {version}")),
             env!("CARGO_PKG_VERSION"),
             observation::SCHEMA,
             SWEEP_SCHEMA,
             reproduce::SCHEMA,
-            observation::trace::SCHEMA
+            observation::trace::SCHEMA,
+            observation::compare::SCHEMA
         ),
     }
 }
@@ -134,6 +138,7 @@ impl Saved {
             Self::Sweep(_) => "a sweep",
             Self::Reproduction(_) => "a reproduction",
             Self::Trace(_) => "a look at a program",
+            Self::Comparison(_) => "a comparison",
             Self::Log(_) => "an interval log",
         }
     }
@@ -172,6 +177,7 @@ impl Saved {
                 }
                 add("creation".to_owned(), &trace.creation.latency)
             }
+            Self::Comparison(_) => bail!("a comparison has no histograms"),
             Self::Log(histograms) => {
                 histograms.iter().try_for_each(|(name, histogram)| show(name, histogram.clone()))
             }
@@ -190,7 +196,7 @@ impl Saved {
                 sum(&mut reproduction.sets.iter().flat_map(|set| set.observations.values()))
             }
             Self::Trace(trace) => trace.wall_ns,
-            Self::Log(_) => 0,
+            Self::Comparison(_) | Self::Log(_) => 0,
         }
     }
 
@@ -207,6 +213,7 @@ impl Saved {
                 .min()
                 .unwrap_or(0),
             Self::Trace(trace) => trace.started_at,
+            Self::Comparison(comparison) => comparison.started_at,
             Self::Log(_) => 0,
         }
     }

@@ -47,6 +47,14 @@ fn printed(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// Arguments with the option to save to that file, before a command if there is one.
+fn saving(arguments: &str, file: &str) -> String {
+    match arguments.find(" -- ").or_else(|| arguments.strip_suffix(" --").map(str::len)) {
+        Some(at) => format!("{} -o {file}{}", &arguments[..at], &arguments[at..]),
+        None => format!("{arguments} -o {file}"),
+    }
+}
+
 fn show(arguments: &str) -> String {
     printed(&mut concprobe(&format!("show {arguments}")))
 }
@@ -60,8 +68,9 @@ fn what_was_saved_is_shown_as_it_was_printed() {
         "run sem-pingpong --ops 2000",
         "run pool --workers 1,2 --ops 500",
         "run sem-fast --no-bpf --ops 100000",
+        "compare --runs 3 -- true true",
     ] {
-        let screen = printed(&mut concprobe(&format!("{arguments} -o {result}")));
+        let screen = printed(&mut concprobe(&saving(arguments, &result)));
         assert_eq!(show(&result), screen, "{arguments}");
     }
     let screen = printed(concprobe(&format!("trace -o {result} --")).arg(program("libcwaits")));
@@ -233,6 +242,7 @@ fn show_every_way(bytes: &[u8], good: &[u8]) {
             Saved::Sweep(runs) => drop(report::sweep(runs, &saved::swept_parameter(runs), style)),
             Saved::Reproduction(reproduction) => drop(report::reproduction(reproduction, style)),
             Saved::Trace(trace) => drop((report::trace(trace, style), report::folded(trace))),
+            Saved::Comparison(comparison) => drop(report::compare(comparison, style)),
             Saved::Log(_) => {}
         }
     }
@@ -274,13 +284,12 @@ fn an_edited_result_of_any_kind_never_panics() {
         "run thread-create --ops 100 --syscalls",
         "run sem-fast --ops 100000",
         "run pool --workers 1,2 --ops 200 --no-bpf",
+        "compare --runs 3 -- true true",
         "trace --stacks --syscalls --",
     ] {
-        let mut command = concprobe(&arguments.replace("trace ", &format!("trace -o {file} ")));
+        let mut command = concprobe(&saving(arguments, &file));
         if arguments.ends_with("--") {
             command.arg(program("libcwaits"));
-        } else {
-            command.args(["-o", &file]);
         }
         printed(&mut command);
         let good = fs::read(&file).unwrap();

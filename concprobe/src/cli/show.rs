@@ -159,6 +159,7 @@ fn text(result: &Saved, verbose: u8) -> Result<String> {
         Saved::Sweep(runs) => report::sweep(runs, &saved::swept_parameter(runs), style),
         Saved::Reproduction(reproduction) => report::reproduction(reproduction, style),
         Saved::Trace(trace) => report::trace(trace, style),
+        Saved::Comparison(comparison) => report::compare(comparison, style),
         Saved::Log(_) => report::markdown(&tables::table(result, None)?),
     };
     Ok(output::harmless(&text))
@@ -172,6 +173,7 @@ fn json(result: &Saved) -> Result<String> {
         }
         Saved::Reproduction(reproduction) => report::json(reproduction.as_ref()),
         Saved::Trace(trace) => report::json(trace.as_ref()),
+        Saved::Comparison(comparison) => report::json(comparison.as_ref()),
         Saved::Log(_) => bail!("an interval log is no result of concprobe"),
     }
 }

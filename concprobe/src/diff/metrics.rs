@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use hdrhistogram::Histogram;
 
 use super::Unit;
@@ -63,6 +63,7 @@ pub(super) fn of(result: &Saved) -> Result<Metrics> {
             }
         }
         Saved::Trace(trace) => of_trace(trace, &mut metrics)?,
+        Saved::Comparison(_) => bail!("a comparison holds two sides already: show it"),
         Saved::Log(histograms) => {
             for (tag, histogram) in histograms {
                 metrics.push((format!("{tag}.count"), Metric::count(Unit::Count, histogram.len() as f64)));
@@ -250,6 +251,7 @@ pub(super) fn title(result: &Saved) -> String {
             Some(command) => command.join(" "),
             None => format!("process {}", trace.pid),
         },
+        Saved::Comparison(_) => "a comparison".to_owned(),
         Saved::Log(histograms) => format!("interval log with {} tags", histograms.len()),
     }
 }
@@ -302,7 +304,7 @@ impl<'a> Setting<'a> {
                 parameters: &trace.parameters,
                 environment: &trace.environment,
             }),
-            Saved::Reproduction(_) | Saved::Log(_) => None,
+            Saved::Reproduction(_) | Saved::Comparison(_) | Saved::Log(_) => None,
         }
     }
 

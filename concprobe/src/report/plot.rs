@@ -51,7 +51,7 @@ pub fn side_by_side(
     let (Some(low), Some(most)) = (all.first(), all.last()) else { return Vec::new() };
     let low = (*low).max(1);
     let high = all[(all.len() - 1) * 9 / 10].saturating_mul(3) / 2;
-    let edges = edges(low, high.min(*most).max(low + 1));
+    let edges = edges(low, high.min(*most).max(low.saturating_add(1)));
     let counts = samples.map(|values| {
         let mut counts = vec![0_u64; edges.len()];
         for value in values {

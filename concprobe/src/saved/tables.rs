@@ -5,6 +5,7 @@ use anyhow::{Result, bail};
 use super::Saved;
 use crate::observation::{
     Counts, Latencies, Observation, Parts,
+    compare::Comparison,
     trace::{Sleeps, Trace},
 };
 
@@ -54,6 +55,7 @@ pub fn table(saved: &Saved, name: Option<Name>) -> Result<Table> {
                 reproduction.sets.iter().flat_map(|set| set.observations.values().cloned()).collect();
             classes(&runs)
         }
+        (Saved::Comparison(comparison), None) => trials(comparison)?,
         (Saved::Log(_), None) => log(saved)?,
         (_, Some(name)) => bail!("this kind of result has no table {name:?}"),
     };
@@ -277,6 +279,26 @@ fn calls(calls: Option<&[crate::observation::Call]>) -> Table {
         ]
     });
     Table { header: header(&["name", "number", "compat", "calls", "errors", "again"]), rows: rows.collect() }
+}
+
+/// A row for each trial, in the order of measuring.
+fn trials(comparison: &Comparison) -> Result<Table> {
+    let mut table = Table {
+        header: header(&["round", "arm", "began_ns", "wall_ps", "batch_ps", "p99_ps"]),
+        rows: Vec::new(),
+    };
+    for trial in &comparison.trials {
+        let arm = serde_json::to_value(trial.arm)?;
+        table.rows.push(vec![
+            trial.round.to_string(),
+            arm.as_str().unwrap_or_default().to_owned(),
+            trial.began_ns.to_string(),
+            trial.wall_ps.to_string(),
+            optional(trial.batch_ps),
+            optional(trial.p99_ps),
+        ]);
+    }
+    Ok(table)
 }
 
 fn log(saved: &Saved) -> Result<Table> {
