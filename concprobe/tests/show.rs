@@ -7,7 +7,6 @@ use std::{
     fs,
     io::Write as _,
     panic::{AssertUnwindSafe, catch_unwind},
-    path::PathBuf,
     process::Command,
 };
 
@@ -16,29 +15,7 @@ use concprobe::{
     saved::{self, Saved, tables},
 };
 use serde_json::Value;
-use support::{concprobe, output, program, stderr};
-
-/// A folder of its own; removed when dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("show-{name}"));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
+use support::{Folder, concprobe, output, program, stderr};
 
 /// What concprobe printed, after it ended well.
 fn printed(command: &mut Command) -> String {
@@ -62,7 +39,7 @@ fn show(arguments: &str) -> String {
 #[test]
 fn what_was_saved_is_shown_as_it_was_printed() {
     let _alone = support::alone();
-    let folder = Folder::new("again");
+    let folder = Folder::new("show-again");
     let result = folder.file("result.json");
     for arguments in [
         "run sem-pingpong --ops 2000",
@@ -83,7 +60,7 @@ fn what_was_saved_is_shown_as_it_was_printed() {
 #[test]
 fn tables_have_a_row_for_each_thread_whatever_its_name() {
     let _alone = support::alone();
-    let folder = Folder::new("tables");
+    let folder = Folder::new("show-tables");
     let result = folder.file("result.json");
     printed(concprobe(&format!("trace -o {result} --")).arg(program("names")));
     let csv = show(&format!("{result} --format csv --table threads"));
@@ -102,7 +79,7 @@ fn tables_have_a_row_for_each_thread_whatever_its_name() {
 #[test]
 fn stacks_are_folded_with_the_time_that_they_stand_for() {
     let _alone = support::alone();
-    let folder = Folder::new("folded");
+    let folder = Folder::new("show-folded");
     let result = folder.file("result.json");
     printed(concprobe(&format!("trace -o {result} --")).arg(program("libcwaits")));
     let folded = show(&format!("{result} --format folded"));
@@ -115,7 +92,7 @@ fn stacks_are_folded_with_the_time_that_they_stand_for() {
 #[test]
 fn merged_results_are_the_sum_of_their_parts() {
     let _alone = support::alone();
-    let folder = Folder::new("merge");
+    let folder = Folder::new("show-merge");
     let (first, second) = (folder.file("a.json"), folder.file("b.json"));
     printed(&mut concprobe(&format!("run sem-pingpong --ops 2000 -o {first}")));
     printed(&mut concprobe(&format!("run sem-pingpong --ops 3000 --repeat 2 -o {second}")));
@@ -140,7 +117,7 @@ fn merged_results_are_the_sum_of_their_parts() {
 
 #[test]
 fn an_interval_log_is_read_back_with_equal_figures() {
-    let folder = Folder::new("log");
+    let folder = Folder::new("show-log");
     let (result, log) = (folder.file("result.json"), folder.file("out.hlog"));
     printed(&mut concprobe(&format!("run syscall-null --no-bpf --ops 10000 --warmup 1ms -o {result}")));
     show(&format!("{result} --format hlog -o {log}"));
@@ -160,7 +137,7 @@ fn another_implementation_reads_the_same_percentiles() {
         let _ = writeln!(std::io::stderr(), "not run: CONCPROBE_OTHER_IMPLEMENTATIONS is not set");
         return;
     }
-    let folder = Folder::new("other");
+    let folder = Folder::new("show-other");
     let (result, log, environment) =
         (folder.file("result.json"), folder.file("out.hlog"), folder.file("python"));
     // 10,000 values, so that no definition of a percentile has to round its rank.
@@ -182,7 +159,7 @@ fn another_implementation_reads_the_same_percentiles() {
 #[test]
 fn a_file_that_is_no_result_is_refused_with_its_place_and_without_panic() {
     let _alone = support::alone();
-    let folder = Folder::new("hostile");
+    let folder = Folder::new("show-hostile");
     let (result, bad) = (folder.file("result.json"), folder.file("bad.json"));
     printed(concprobe(&format!("trace -o {result} --")).arg(program("libcwaits")));
     let good = fs::read(&result).unwrap();
@@ -277,7 +254,7 @@ fn show_every_way(bytes: &[u8], good: &[u8]) {
 #[test]
 fn an_edited_result_of_any_kind_never_panics() {
     let _alone = support::alone();
-    let folder = Folder::new("edited");
+    let folder = Folder::new("show-edited");
     let file = folder.file("result.json");
     let mut panicked = Vec::new();
     for arguments in [
@@ -340,7 +317,7 @@ fn an_edited_result_of_any_kind_never_panics() {
 
 #[test]
 fn several_results_are_one_table_or_one_log_but_not_one_json() {
-    let folder = Folder::new("several");
+    let folder = Folder::new("show-several");
     let (first, second) = (folder.file("a.json"), folder.file("b.json"));
     for (file, ops) in [(&first, 1_000), (&second, 2_000)] {
         printed(&mut concprobe(&format!("run syscall-null --no-bpf --ops {ops} --warmup 1ms -o {file}")));
@@ -359,7 +336,7 @@ fn several_results_are_one_table_or_one_log_but_not_one_json() {
 #[test]
 fn hostile_names_come_out_of_csv_as_they_are_in_the_result() {
     let _alone = support::alone();
-    let folder = Folder::new("names");
+    let folder = Folder::new("show-names");
     let (result, csv) = (folder.file("result.json"), folder.file("threads.csv"));
     printed(concprobe(&format!("trace -o {result} --")).arg(program("names")));
     show(&format!("{result} --format csv --table threads -o {csv}"));
@@ -375,7 +352,7 @@ fn hostile_names_come_out_of_csv_as_they_are_in_the_result() {
 
 #[test]
 fn memory_stays_small_whatever_a_file_claims() {
-    let folder = Folder::new("memory");
+    let folder = Folder::new("show-memory");
     let file = folder.file("huge.json");
     let values = format!("{{\"schema\":\"concprobe/1\",\"verdict\":[{}\"\"]}}", "\"\",".repeat(20_000_000));
     let nested = format!("{{\"schema\":\"concprobe/1\",\"ops\":{}", "[".repeat(100_000_000));
@@ -417,7 +394,7 @@ fn slower(result: &Value) -> Value {
 #[test]
 fn a_diff_tells_a_change_from_noise_and_fails_on_conditions_that_hold() {
     let _alone = support::alone();
-    let folder = Folder::new("diff");
+    let folder = Folder::new("show-diff");
     let (old, new) = (folder.file("old.json"), folder.file("new.json"));
     printed(&mut concprobe(&format!("run sem-pingpong --ops 2000 -o {old}")));
     let result: Value = serde_json::from_str(&fs::read_to_string(&old).unwrap()).unwrap();
@@ -447,7 +424,7 @@ fn a_diff_tells_a_change_from_noise_and_fails_on_conditions_that_hold() {
 #[test]
 fn looks_differ_by_their_locks() {
     let _alone = support::alone();
-    let folder = Folder::new("looks");
+    let folder = Folder::new("show-looks");
     let (old, new, run) = (folder.file("old.json"), folder.file("new.json"), folder.file("run.json"));
     for file in [&old, &new] {
         printed(concprobe(&format!("trace -o {file} --")).arg(program("libcwaits")));
