@@ -133,18 +133,19 @@ impl Signals {
     }
 
     fn reached_group(&mut self, came: Came) -> bool {
-        match self.witness.as_ref().map(Witness::ask) {
-            Some(Ok(seen)) => {
-                let known = self.seen | seen;
-                self.seen = known & !bit(came.signal);
-                known & bit(came.signal) != 0
+        let Some(witness) = &self.witness else { return came.by_kernel };
+        let seen = match witness.ask() {
+            Ok(seen) => Some(seen),
+            Err(_) => {
+                let unheard = witness.unheard();
+                self.witness = Witness::post().ok();
+                unheard
             }
-            Some(Err(_)) => {
-                self.witness = None;
-                came.by_kernel
-            }
-            None => came.by_kernel,
-        }
+        };
+        let Some(seen) = seen else { return came.by_kernel };
+        let known = self.seen | seen;
+        self.seen = known & !bit(came.signal);
+        known & bit(came.signal) != 0
     }
 }
 

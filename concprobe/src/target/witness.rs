@@ -9,6 +9,7 @@ use std::{
 };
 
 use super::undisturbed::{bit, set_mask};
+use crate::environment::file;
 
 /// How long its answer is waited for; one that was stopped does not answer.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -40,12 +41,18 @@ impl Witness {
     /// The signals that it got since it was asked last, bit `n - 1` for signal `n`.
     ///
     /// # Errors
-    /// When it does not answer; it must not be asked again then.
+    /// When it does not answer, since it gets no CPU or was stopped; it must not be asked again then.
     pub fn ask(&self) -> io::Result<u64> {
         (&self.socket).write_all(&[0])?;
         let mut seen = [0; size_of::<u64>()];
         (&self.socket).read_exact(&mut seen)?;
         Ok(u64::from_ne_bytes(seen))
+    }
+
+    /// The same, for one that does not answer: what the kernel keeps for it.
+    pub fn unheard(&self) -> Option<u64> {
+        let status = file::text(format!("/proc/{}/status", self.pid)).ok()?;
+        u64::from_str_radix(file::field(&status, "ShdPnd")?, 16).ok()
     }
 }
 
