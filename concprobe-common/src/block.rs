@@ -421,7 +421,7 @@ pub struct Running {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Control {
-    /// 1 once the look is over: threads are neither taken on nor summed any more.
+    /// 1 once the look is over: nothing changes any more in what the user side reads.
     pub stopped: u32,
     /// How deep the PID namespace of the user side is nested; 0 in the machine's first one.
     pub level: u32,

@@ -43,8 +43,10 @@ pub mod maps {
     pub const SITES: &str = "SITES";
     /// [`crate::site::SiteKey`] → index of the site.
     pub const SITE_INDEX: &str = "SITE_INDEX";
-    /// Sites that nobody uses.
+    /// Sites that nobody uses, for futex words.
     pub const FREE_SITES: &str = "FREE_SITES";
+    /// Sites that nobody uses, for calls without a futex word.
+    pub const FREE_CALL_SITES: &str = "FREE_CALL_SITES";
     /// [`crate::site::Pair`]s that were seen.
     pub const PAIRS: &str = "PAIRS";
     /// Ring buffer of [`crate::event`]s.

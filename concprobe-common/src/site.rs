@@ -7,7 +7,7 @@ use crate::{block::slots, histogram::SPREAD_BUCKETS};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(C)]
 pub struct SiteKey {
-    /// [`crate::block::Block::space`].
+    /// [`crate::block::Block::space`]; or [`ANY_SPACE`].
     pub space: u64,
     /// Futex word, or 0 for calls without one.
     pub address: u64,
@@ -24,6 +24,9 @@ pub const NO_CALL: u32 = u32::MAX;
 /// A futex word, by whichever call.
 pub const FUTEX: u32 = 1 << 29;
 
+/// Of all processes together: where a call's sleeps go that find no room for a site of their process.
+pub const ANY_SPACE: u64 = 0;
+
 /// How a site is told by the number of the call and the first argument: `futex` says whether that is a word.
 #[must_use]
 #[inline(always)]
@@ -38,8 +41,11 @@ pub const fn key(space: u64, number: u32, compat: bool, futex: bool, word: u64) 
     SiteKey { space, address, call, reserved: 0 }
 }
 
-/// How many sites there can be when the user side asks for no other number.
+/// How many sites of futex words there can be when the user side asks for no other number.
 pub const DEFAULT_SITES: u32 = 1024;
+/// How many sites of calls without a futex word there can be beside them: many short processes, each of which
+/// sleeps in a few calls, must not take the room of the locks.
+pub const CALL_SITES: u32 = 1024;
 /// The site that takes what found no room.
 pub const OVERFLOW: u32 = 0;
 /// How many pairs of site and thread are told apart.

@@ -15,7 +15,7 @@ use concprobe_common::{
     event::RING_BYTES,
     histogram::{Histogram, Kind},
     lock_calls::FUNCTIONS,
-    site::{DEFAULT_SITES, PAIRS as PAIR_COUNT, Pair, Site, SiteKey},
+    site::{CALL_SITES, DEFAULT_SITES, PAIRS as PAIR_COUNT, Pair, Site, SiteKey},
 };
 
 /// `BPF_F_MMAPABLE` of `include/uapi/linux/bpf.h`.
@@ -87,9 +87,13 @@ pub static SITES: Array<Site> = Array::with_max_entries(DEFAULT_SITES, MMAPABLE)
 #[map]
 pub static SITE_INDEX: HashMap<SiteKey, u32> = HashMap::with_max_entries(DEFAULT_SITES, 0);
 
-/// Sites that nobody uses. The user side fills it.
+/// Sites that nobody uses, for futex words. The user side fills it.
 #[map]
 pub static FREE_SITES: Stack<u32> = Stack::with_max_entries(DEFAULT_SITES, 0);
+
+/// The same for calls without one.
+#[map]
+pub static FREE_CALL_SITES: Stack<u32> = Stack::with_max_entries(CALL_SITES, 0);
 
 #[map]
 pub static PAIRS: HashMap<Pair, u32> = HashMap::with_max_entries(PAIR_COUNT, 0);

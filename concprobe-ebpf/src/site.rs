@@ -8,7 +8,7 @@ use concprobe_common::{
 };
 
 use crate::{
-    maps::{FREE_SITES, PAIRS, SITE_INDEX, SITES},
+    maps::{FREE_CALL_SITES, FREE_SITES, PAIRS, SITE_INDEX, SITES},
     probes::context::Call,
     record::{add_shared, lose, spread},
 };
@@ -94,23 +94,36 @@ pub fn forget(block: *mut Block) {
 
 #[inline(always)]
 fn find_or_make(block: *mut Block, key: &SiteKey, call: &Call) -> u32 {
-    // SAFETY: values of a preallocated hash are only read, and are four bytes wide: never torn.
-    if let Some(site) = unsafe { SITE_INDEX.get(key) } {
-        return *site;
+    if let Some(site) = find(key) {
+        return site;
     }
-    let Ok(Some(site)) = FREE_SITES.pop() else {
+    let mut key = *key;
+    let mut free = None;
+    if key.call != site::FUTEX {
+        free = FREE_CALL_SITES.pop().ok().flatten();
+        if free.is_none() {
+            // The calls of this process go with those of the others. There are only so many calls: they may take
+            // the room of locks.
+            key.space = site::ANY_SPACE;
+            if let Some(site) = find(&key) {
+                return site;
+            }
+        }
+    }
+    let pool = if free.is_some() { &FREE_CALL_SITES } else { &FREE_SITES };
+    let Some(site) = free.or_else(|| FREE_SITES.pop().ok().flatten()) else {
         lose(Loss::NoSite);
         return OVERFLOW;
     };
     let Some(record) = SITES.get_ptr_mut(site) else { return OVERFLOW };
     // SAFETY: `record` points into the map, and nobody else knows of it yet; so does `block`.
     unsafe {
-        (*record).key = *key;
+        (*record).key = key;
         (*record).first_ns = bpf_ktime_get_ns();
         (*record).operation = call.arguments[1] as u32;
         (*record).value = call.arguments[2] as u32;
         (*record).number = call.number;
-        (*record).tgid = (*block).tgid;
+        (*record).tgid = if key.space == site::ANY_SPACE { 0 } else { (*block).tgid };
     }
     if SITE_INDEX.insert(key, site, NOEXIST).is_ok() {
         return site;
@@ -118,15 +131,20 @@ fn find_or_make(block: *mut Block, key: &SiteKey, call: &Call) -> u32 {
     // Another CPU was faster; or there is no room.
     // SAFETY: as above.
     unsafe { (*record).first_ns = 0 };
-    let _ = FREE_SITES.push(site, 0);
-    // SAFETY: as above.
-    match unsafe { SITE_INDEX.get(key) } {
-        Some(site) => *site,
+    let _ = pool.push(site, 0);
+    match find(&key) {
+        Some(site) => site,
         None => {
             lose(Loss::NoSite);
             OVERFLOW
         }
     }
+}
+
+#[inline(always)]
+fn find(key: &SiteKey) -> Option<u32> {
+    // SAFETY: values of a preallocated hash are only read, and are four bytes wide: never torn.
+    unsafe { SITE_INDEX.get(key) }.copied()
 }
 
 /// Notes that a thread sleeps at a site.

@@ -21,10 +21,11 @@ pub fn slot_of(tid: u32) -> Option<u32> {
     unsafe { TASKS.get(tid) }.copied()
 }
 
-/// The block of a tracked thread: one look-up for all others.
+/// The block of a tracked thread: one look-up for all others. None once the look is over.
 #[inline(always)]
 pub fn block_of(tid: u32) -> Option<*mut Block> {
-    BLOCKS.get_ptr_mut(slot_of(tid)?)
+    let slot = slot_of(tid)?;
+    if over() { None } else { BLOCKS.get_ptr_mut(slot) }
 }
 
 /// The slot of the running thread. What the last switch on this CPU led to is remembered, which spares the
@@ -39,10 +40,11 @@ pub fn slot_of_current() -> Option<u32> {
     }
 }
 
-/// The block of the running thread.
+/// The block of the running thread. None once the look is over.
 #[inline(always)]
 pub fn current_block() -> Option<*mut Block> {
-    BLOCKS.get_ptr_mut(slot_of_current()?)
+    let slot = slot_of_current()?;
+    if over() { None } else { BLOCKS.get_ptr_mut(slot) }
 }
 
 /// Remembers which thread this CPU runs.
@@ -61,11 +63,12 @@ pub fn remember(tid: u32, slot: Option<u32>) {
     }
 }
 
-/// The user side has ended the look: nothing is taken on or summed any more.
+/// The user side has ended the look, and reads the maps: nothing in them may change any more.
 #[inline(always)]
-pub fn stopped() -> bool {
-    // SAFETY: the pointer is into the map.
-    CONTROL.get(0).is_some_and(|control| unsafe { core::ptr::read_volatile(&raw const control.stopped) } != 0)
+pub fn over() -> bool {
+    config!(tracing) != 0
+        // SAFETY: the pointer is into the map.
+        && CONTROL.get(0).is_some_and(|control| unsafe { core::ptr::read_volatile(&raw const control.stopped) } != 0)
 }
 
 /// How deep the PID namespace of the user side is nested.
@@ -78,9 +81,6 @@ pub fn level() -> u32 {
 /// Gives the thread a block; what is not named here is zero.
 #[inline(always)]
 pub fn track(tid: u32) -> Option<(u32, *mut Block)> {
-    if stopped() {
-        return None;
-    }
     let Ok(Some(slot)) = FREE.pop() else {
         lose(Loss::NoBlock);
         return None;
@@ -265,16 +265,20 @@ pub fn ended(tid: u32, slot: u32, block: *mut Block, now: u64) {
     unsafe {
         (*block).ended_ns = now;
         (*block).place = place::DEAD;
-        if (*block).keep != keep::NOTHING || (config!(tracing) != 0 && stopped()) {
+        if (*block).keep != keep::NOTHING {
             return;
         }
         if config!(tracing) != 0 {
             site::hand_all_over(block);
             let life = elapsed((*block).started_ns, now);
-            interval(Kind::Life, life);
+            // How long a thread lived that was there before is not known.
+            let existed = (*block).existed != 0;
+            if !existed {
+                interval(Kind::Life, life);
+            }
             // The first thread of what is looked at has no tracked creator, and is always listed by itself.
             let first = (*block).tid == (*block).tgid && (*block).parent == 0;
-            if first || life >= SHORT_LIFE_NS && matches!(KEEP.pop(), Ok(Some(_))) {
+            if first || (existed || life >= SHORT_LIFE_NS) && matches!(KEEP.pop(), Ok(Some(_))) {
                 return;
             }
             fold_named(block, now);

@@ -33,6 +33,8 @@ use subject::{Subject, Turn};
 const TICK: Duration = Duration::from_millis(50);
 /// How long to wait for ended threads' last switch, which comes after their process was waited for.
 const LAST_SWITCH_DEADLINE: Duration = Duration::from_millis(500);
+/// How long a program in the kernel that was at work when the look ended needs at most to end its work.
+const LAST_PROGRAM: Duration = Duration::from_millis(1);
 /// How long to wait for a command that was killed and does not end, since it sleeps uninterruptibly.
 const KILLED_DEADLINE: Duration = Duration::from_secs(1);
 
@@ -109,12 +111,23 @@ pub async fn trace(mut plan: Plan) -> Result<Trace> {
         slice.end(&mut session);
     }
     await_last_switches(&session, &end, subject.host_pid()).await;
-    session.stop()?;
+    let stopped_ns = session.stop()?;
+    tokio::time::sleep(LAST_PROGRAM).await;
     if let Some(copies) = &mut copies {
         copies.fetch();
     }
-    let mut harvest =
-        gather::Harvest { plan, environment, session, copies, subject, end, started_ns, slice, limits };
+    let mut harvest = gather::Harvest {
+        plan,
+        environment,
+        session,
+        copies,
+        subject,
+        end,
+        started_ns,
+        stopped_ns,
+        slice,
+        limits,
+    };
     let mut seen = gather::observation(&mut harvest)?;
     // The look may be over before the command is, whose exit status is concprobe's.
     let patience = if harvest.end.killed { KILLED_DEADLINE } else { Duration::MAX };

@@ -61,6 +61,9 @@ fn begin(block: *mut Block, now: u64) {
 /// leader's, whose end was not seen under its own id, is closed.
 #[inline(always)]
 fn executed(context: &impl EbpfContext, tid: u32, old_tid: u32) {
+    if thread::over() {
+        return;
+    }
     if config!(tracing) != 0
         && let Some(block) = thread::block_of(old_tid)
     {

@@ -50,6 +50,9 @@ pub fn newtask_classic(context: TracePointContext) -> u32 {
 fn created(context: &impl EbpfContext, child: u32, task: Option<*const c_void>, flags: u64) {
     let Some(slot) = thread::slot_of_current() else { return };
     let creator_tid = current_tid();
+    if thread::over() {
+        return;
+    }
     let Some(creator) = BLOCKS.get_ptr_mut(slot) else { return };
     let kind = if flags & CLONE_THREAD != 0 { Counter::ThreadsCreated } else { Counter::ProcessesCreated };
     add(creator, kind, 1);

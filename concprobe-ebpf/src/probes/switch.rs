@@ -60,7 +60,7 @@ fn switched(previous_tid: u32, next_tid: u32, departure: Departure) {
     let previous = if previous_tid == 0 { None } else { thread::slot_of_current() };
     let next = if next_tid == 0 { None } else { thread::slot_of(next_tid) };
     thread::remember(next_tid, next);
-    if previous.is_none() && next.is_none() {
+    if previous.is_none() && next.is_none() || thread::over() {
         return;
     }
     // SAFETY: the helper has no preconditions.

@@ -76,7 +76,7 @@ pub struct LookOptions {
     /// How many threads can be looked at at the same time
     #[arg(long, value_name = "N", default_value_t = 16_384, value_parser = value_parser!(u32).range(16..=1_048_576))]
     max_threads: u32,
-    /// How many locks and other places of sleep are told apart
+    /// How many locks are told apart; what does not fit is summed in one row
     #[arg(long, value_name = "N", default_value_t = concprobe_common::site::DEFAULT_SITES, value_parser = value_parser!(u32).range(2..=65_536))]
     max_locks: u32,
     /// Where to write the whole result, as JSON

@@ -116,7 +116,7 @@ fn not_visible(trace: &Trace) -> Vec<String> {
         );
     }
     for (loss, what) in [
-        ("no_site", "places of sleep beyond the table (raise --max-locks); their time is summed in one row"),
+        ("no_site", "sleeps at places beyond the table (raise --max-locks); their time is summed in one row"),
         ("no_pair", "which threads slept where, beyond the table: numbers of threads are too low"),
         ("no_name", "names of ended threads beyond the table"),
         ("no_stack", "stacks that found no room in the ring buffer"),

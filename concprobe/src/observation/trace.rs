@@ -313,7 +313,7 @@ pub struct Waker {
 pub struct Sleep {
     /// Name of the system call, or that it was none.
     pub call: String,
-    /// Process id in the initial PID namespace.
+    /// Process id in the initial PID namespace; 0 for those together that found no room in the table.
     pub host_pid: u32,
     /// The sleeps.
     #[serde(flatten)]
@@ -346,7 +346,7 @@ pub struct Creation {
     pub processes: u64,
     /// Clone entered (at depth *switches*: the kernel had made it) until the first run.
     pub latency: Latencies,
-    /// First run until the end, of those that ended.
+    /// First run until the end, of those that began and ended while looked at.
     pub life: Latencies,
     /// Of all creations: the clone calls, or the part of them after the kernel had made the thread.
     pub clone_ns: u64,

@@ -27,7 +27,7 @@ use concprobe_common::{
     site::{self, Pair, Site, SiteKey},
 };
 
-use crate::doctor::explain_load_failure;
+use crate::{doctor::explain_load_failure, harness::clock};
 
 use super::{
     catalogue::{LIST, LOCK_CALL, PROGRAMS, Row, Set, Way},
@@ -60,7 +60,7 @@ pub struct Options {
 /// What a session needs to look at any program.
 #[derive(Clone, Copy, Debug)]
 pub struct Tracing {
-    /// How many sites can be told apart.
+    /// How many sites of futex words can be told apart.
     pub sites: u32,
     /// Copy the stacks of some sleeps.
     pub stacks: bool,
@@ -180,7 +180,9 @@ impl Session {
         // The lowest comes out first, so that few pages of the blocks are ever touched.
         fill_stack(&mut ebpf, maps::FREE, (0..options.slots).rev())?;
         if let Some(tracing) = tracing {
-            fill_stack(&mut ebpf, maps::FREE_SITES, (site::OVERFLOW + 1..tracing.sites).rev())?;
+            let of_words = site::OVERFLOW + 1..tracing.sites;
+            fill_stack(&mut ebpf, maps::FREE_CALL_SITES, (of_words.end..all_sites(&tracing)).rev())?;
+            fill_stack(&mut ebpf, maps::FREE_SITES, of_words.rev())?;
             fill_stack(&mut ebpf, maps::KEEP, 0..KEPT)?;
             make_nameless_row(&mut ebpf)?;
         }
@@ -191,7 +193,7 @@ impl Session {
             calls: mapping(&ebpf, maps::CALLS, cpus * CALL_ROWS)?,
             blocks: mapping(&ebpf, maps::BLOCKS, options.slots)?,
             lock_calls: mapping(&ebpf, maps::LOCK_CALLS, cpus * FUNCTIONS.len() as u32)?,
-            sites: mapping(&ebpf, maps::SITES, tracing.map_or(1, |tracing| tracing.sites))?,
+            sites: mapping(&ebpf, maps::SITES, tracing.as_ref().map_or(1, all_sites))?,
         };
         Ok(Self { ebpf, way, config, slots: options.slots, records, attached: Vec::new(), events_bytes: 0 })
     }
@@ -317,12 +319,14 @@ impl Session {
         self.control(Control { stopped: 0, level })
     }
 
-    /// Ends the look: from now on threads keep the block that they have, and no new ones are taken on.
+    /// Ends the look, at the time that is returned (`CLOCK_MONOTONIC`): whatever the programs see from then on
+    /// changes nothing.
     ///
     /// # Errors
     /// What the kernel says when it refuses.
-    pub fn stop(&mut self) -> Result<()> {
-        self.control(Control { stopped: 1, level: 0 })
+    pub fn stop(&mut self) -> Result<u64> {
+        self.control(Control { stopped: 1, level: 0 })?;
+        Ok(clock::now_ns())
     }
 
     fn control(&mut self, order: Control) -> Result<()> {
@@ -359,7 +363,8 @@ impl Session {
     /// When there is no room for it.
     pub fn make_site(&mut self, site: &Site, threads: &[u32]) -> Result<u32> {
         let index = {
-            let mut free: Stack<_, u32> = map_mut(&mut self.ebpf, maps::FREE_SITES)?.try_into()?;
+            let pool = if site.key.call == site::FUTEX { maps::FREE_SITES } else { maps::FREE_CALL_SITES };
+            let mut free: Stack<_, u32> = map_mut(&mut self.ebpf, pool)?.try_into()?;
             free.pop(0).context("there is no room for another place of sleep (raise --max-locks)")?
         };
         let mut sites: Array<_, Plain<Site>> = map_mut(&mut self.ebpf, maps::SITES)?.try_into()?;
@@ -490,7 +495,7 @@ fn load_object(config: &Config, cpus: u32, options: &Options) -> Result<Ebpf> {
         .map_max_entries(maps::CALLS, cpus * CALL_ROWS);
     // Maps cannot be left out, but what nobody uses is as small as can be.
     let of_tracing = |entries: u32| if options.tracing.is_some() { entries } else { 1 };
-    let sites = options.tracing.map_or(1, |tracing| tracing.sites);
+    let sites = options.tracing.as_ref().map_or(1, all_sites);
     let copies = options.tracing.is_some_and(|tracing| tracing.stacks);
     loader
         .map_max_entries(maps::ENDED_NAMED, of_tracing(ENDED_NAMES))
@@ -498,9 +503,15 @@ fn load_object(config: &Config, cpus: u32, options: &Options) -> Result<Ebpf> {
         .map_max_entries(maps::SITES, sites)
         .map_max_entries(maps::SITE_INDEX, sites)
         .map_max_entries(maps::FREE_SITES, sites)
+        .map_max_entries(maps::FREE_CALL_SITES, of_tracing(site::CALL_SITES))
         .map_max_entries(maps::PAIRS, of_tracing(site::PAIRS))
         .map_max_entries(maps::EVENTS, if copies { event::RING_BYTES } else { page_size() });
     loader.load(OBJECT).context("cannot create the maps of the kernel programs")
+}
+
+/// How long the table of sites is: futex words, then calls.
+fn all_sites(tracing: &Tracing) -> u32 {
+    tracing.sites + site::CALL_SITES
 }
 
 fn load_programs(ebpf: &mut Ebpf, way: Way) -> Result<()> {

@@ -207,8 +207,11 @@ fn sleeps(page: &mut Page, trace: &Trace) {
     let rows = trace.sleeps[..shown]
         .iter()
         .map(|sleep| {
-            let of =
-                if several { format!(" of {}", process_name(trace, sleep.host_pid)) } else { String::new() };
+            let of = match sleep.host_pid {
+                0 => " of processes beyond the table".to_owned(),
+                _ if several => format!(" of {}", process_name(trace, sleep.host_pid)),
+                _ => String::new(),
+            };
             let mut row = vec![format!("{}{of}", sleep.call)];
             row.extend(times(&sleep.sleeps));
             row

@@ -23,7 +23,7 @@ use crate::{
     diagnose,
     environment::Environment,
     figures::{self, Look},
-    harness::{SelfCheck, clock},
+    harness::SelfCheck,
     latencies,
     observation::{
         Call, Depth, Latencies, Probe,
@@ -45,15 +45,15 @@ pub(super) struct Harvest<'a> {
     pub(super) subject: Subject,
     pub(super) end: End,
     pub(super) started_ns: u64,
+    pub(super) stopped_ns: u64,
     pub(super) slice: Option<Slice>,
     /// What this kernel cannot.
     pub(super) limits: Vec<String>,
 }
 
-/// What the kernel programs had summed at one moment.
+/// What the kernel programs had summed when the look ended.
 struct Snapshot {
     blocks: Vec<(Block, u64)>,
-    stopped_ns: u64,
     ended: Vec<(EndedKey, EndedNamed)>,
     places: Vec<Place>,
     losses: BTreeMap<String, u64>,
@@ -65,11 +65,10 @@ struct Snapshot {
 }
 
 impl Snapshot {
-    fn take(session: &Session) -> Result<Self> {
+    fn take(session: &Session, stopped_ns: u64) -> Result<Self> {
         let records = session.records();
         Ok(Self {
-            blocks: records.blocks(clock::now_ns),
-            stopped_ns: clock::now_ns(),
+            blocks: records.blocks(|| stopped_ns),
             ended: session.ended_named()?,
             places: records.sites().map(|(index, site)| Place::of(index, &site)).collect(),
             losses: figures::losses(records, false),
@@ -87,14 +86,15 @@ impl Snapshot {
 /// # Errors
 /// When the kernel's tables cannot be read.
 pub(super) fn observation(harvest: &mut Harvest<'_>) -> Result<Trace> {
-    let Harvest { plan, environment, session, copies, subject, end, started_ns, slice, limits } = harvest;
-    let snapshot = Snapshot::take(session)?;
+    let Harvest { plan, environment, session, copies, subject, end, started_ns, stopped_ns, slice, limits } =
+        harvest;
+    let snapshot = Snapshot::take(session, *stopped_ns)?;
     subject.learn(session, &snapshot.blocks);
     subject.look_at_the_unseen(&snapshot.blocks);
     // What follows takes its time, and a program that goes on need not pay for it.
     session.detach_all();
     let look = Look::of(Some(session), plan.depth == Depth::Calls);
-    let Snapshot { blocks, stopped_ns, ended, places, losses, blurs, .. } = snapshot;
+    let Snapshot { blocks, ended, places, losses, blurs, .. } = snapshot;
     let mut threads: Vec<Thread> =
         blocks.iter().map(|(block, now)| rows::of_block(block, *now, subject, look)).collect();
     threads.extend(ended.iter().map(|(key, sums)| rows::of_ended(key, sums, look)));
