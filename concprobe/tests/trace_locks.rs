@@ -320,6 +320,28 @@ fn locks_at_the_same_address_in_copies_of_a_process_are_different_locks() {
 }
 
 #[test]
+fn a_lock_is_found_though_many_processes_slept_before_it() {
+    let _alone = support::alone();
+    // As in a build: each of many short processes sleeps in a call or two, before the one that matters.
+    let script = format!(
+        "{} 1500 20; exec {} mutex 4 5 20",
+        support::program("forks").display(),
+        support::program("queue_up").display()
+    );
+    let seen = trace_command("", &["sh", "-c", &script]);
+    let locks = seen.locks("counter_lock (queue_up+");
+    assert_eq!(locks.len(), 1, "{} locks; {}", seen.rows("locks").len(), seen.trace["not_visible"]);
+    assert_eq!(number(locks[0], "/slept"), 20);
+    assert!(seen.verdict().contains("The mutex counter_lock"), "{}", seen.verdict());
+    // Calls of processes for which there was no room are summed by call, and nothing is lost.
+    let together = |row: &Value| row["call"] == "clock_nanosleep" && row["host_pid"] == 0;
+    assert!(seen.rows("sleeps").iter().any(together), "{}", seen.trace["sleeps"]);
+    let rows = seen.rows("locks").iter().chain(seen.rows("sleeps"));
+    let slept: u64 = rows.map(|row| number(row, "/slept")).sum();
+    assert_eq!(slept, seen.count("voluntary_switches"), "{}", seen.trace["losses"]);
+}
+
+#[test]
 fn a_program_that_another_one_starts_or_becomes_has_its_own_names() {
     let _alone = support::alone();
     let program = support::program("queue_up");

@@ -1,6 +1,9 @@
 //! Looks at programs, and what these yielded.
 
-use std::process::{Child, Command, Stdio};
+use std::{
+    os::unix::process::CommandExt,
+    process::{Child, Command, Stdio},
+};
 
 use serde_json::Value;
 
@@ -124,13 +127,13 @@ pub fn figure(text: &str, name: &str) -> u64 {
     value.parse().unwrap()
 }
 
-/// A process that is ended when dropped.
+/// A process that is ended when dropped, with those that it made.
 #[derive(Debug)]
 pub struct Process(Child);
 
 impl Process {
     pub fn start(command: &mut Command) -> Self {
-        Self(command.stdout(Stdio::null()).spawn().unwrap())
+        Self(command.stdout(Stdio::null()).process_group(0).spawn().unwrap())
     }
 
     /// One of the programs beside the tests.
@@ -164,7 +167,8 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.0.kill();
+        // SAFETY: a plain system call; the group is its own, and is there until it was waited for.
+        unsafe { libc::kill(-self.0.id().cast_signed(), libc::SIGKILL) };
         let _ = self.0.wait();
     }
 }
