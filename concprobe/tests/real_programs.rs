@@ -339,9 +339,10 @@ fn a_look_at_go_says_that_goroutines_are_not_visible() {
     for lock in waits_in(&look, "locks", "runtime.lock2") {
         assert_eq!(lock["kind"], "mutex", "{lock}");
     }
-    // Its own stacks have names, also above the runtime's.
-    let named = look["locks"].to_string() + &look["sleeps"].to_string();
-    assert!(named.contains("sync.(*Mutex)") || named.contains("main.main.func1"), "{named}");
+    // Its own functions have names where a thread sleeps itself.
+    let resting = waits_in(&look, "sleeps", "main.rest");
+    assert_eq!(resting.len(), 1, "{}", look["sleeps"]);
+    assert!(resting[0]["call"].as_str().unwrap().contains("select"), "{}", resting[0]);
 }
 
 // ---------------------------------------------------------------- Rust

@@ -1,4 +1,4 @@
-// Thousands of goroutines want one mutex, and compute while they hold it.
+// Thousands of goroutines want one mutex, and compute while they hold it. Then the thread itself sleeps, in a call.
 package main
 
 import (
@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"syscall"
 )
 
 var sum uint64
@@ -14,6 +15,12 @@ func compute(steps int) {
 	for step := 0; step < steps; step++ {
 		sum = sum*31 + uint64(step)
 	}
+}
+
+//go:noinline
+func rest() {
+	limit := syscall.Timeval{Usec: 20000}
+	syscall.Select(0, nil, nil, nil, &limit)
 }
 
 func main() {
@@ -32,5 +39,6 @@ func main() {
 		}()
 	}
 	group.Wait()
+	rest()
 	fmt.Println(sum)
 }
