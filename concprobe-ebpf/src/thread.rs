@@ -215,6 +215,7 @@ pub fn runs(block: *mut Block, now: u64) {
             // It has been running since before the programs were on.
             (*block).place = place::RUNNING;
             (*block).site = 0;
+            (*block).stack_id = 0;
             return;
         }
     }

@@ -6,6 +6,7 @@ mod copies;
 mod gather;
 mod kind;
 mod lock_calls;
+mod merge;
 mod numbering;
 mod places;
 mod rows;

@@ -33,6 +33,23 @@ fn each_hand_over_between_threads_that_nobody_interrupts_is_a_sleep() {
 }
 
 #[test]
+fn a_lock_that_has_two_words_is_one_row() {
+    let _alone = support::alone();
+    // Waiters of a condition variable of glibc wait at its two words by turns.
+    for options in ["", "--no-stacks", "--futex-calls"] {
+        let seen = trace(options, "handover", "condition 20000");
+        let of_condition: Vec<&Value> =
+            seen.rows("locks").iter().filter(|lock| lock["kind"] == "condition").collect();
+        assert_eq!(of_condition.len(), 1, "{options}: {}", seen.trace["locks"]);
+        assert_eq!(number(of_condition[0], "/threads"), 2, "{options}: {}", of_condition[0]);
+        assert!(number(of_condition[0], "/slept") > 39_000, "{options}: {}", of_condition[0]);
+        if options != "--no-stacks" {
+            assert!((0.999..1.001).contains(&shares(&of_condition[0]["waiters"])), "{options}");
+        }
+    }
+}
+
+#[test]
 fn waits_and_wakes_of_a_semaphore_are_counted_call_by_call_when_asked_for() {
     let _alone = support::alone();
     for options in ["--futex-calls", "--syscalls --no-stacks"] {
@@ -221,14 +238,17 @@ fn threads_that_wait_for_ever_are_told_with_the_locks_that_they_want() {
     for way in WAYS {
         let seen = deadlock.attach(&format!("{way} --duration 300ms"));
         let wall = number(&seen.trace, "/wall_ns");
-        for symbol in ["left_lock (deadlock+", "right_lock (deadlock+"] {
-            let locks = seen.locks(symbol);
+        for (symbol, function) in [("left_lock", "right_first"), ("right_lock", "left_first")] {
+            let locks = seen.locks(&format!("{symbol} (deadlock+"));
             assert_eq!(locks.len(), 1, "{way}: {}", seen.trace["locks"]);
             let lock = locks[0];
             assert_eq!((lock["kind"].as_str(), number(lock, "/open")), (Some("mutex"), 1), "{way}: {lock}");
             assert_eq!((number(lock, "/slept"), number(lock, "/threads")), (0, 1), "{way}: {lock}");
             assert!(number(lock, "/open_ns") * 100 >= wall * 95, "{way}: {lock}");
             assert_eq!(lock["idle"], false, "{way}: somebody has it");
+            let waiter = frames(&lock["waiters"][0]);
+            assert!(waiter.contains(&format!("{function} (deadlock)")), "{way}: {waiter}");
+            assert_eq!(shares(&lock["waiters"]), 1.0, "{way}: {lock}");
         }
         for row in seen.rows("threads") {
             assert_eq!(row["open"]["part"], "blocked", "{way}: {row}");
@@ -236,6 +256,13 @@ fn threads_that_wait_for_ever_are_told_with_the_locks_that_they_want() {
         }
         // Nobody got anywhere for want of these locks: that is not nothing.
         assert!(!seen.verdict().starts_with("Nothing to fix"), "{way}: {}", seen.verdict());
+        // What does not fit in the table is in one row.
+        let seen = deadlock.attach(&format!("{way} --duration 300ms --max-locks 2"));
+        assert_eq!(seen.rows("locks").len(), 1, "{way}: {}", seen.trace["locks"]);
+        let beyond = seen.rows_with("sleeps", "call", "beyond the table of places");
+        assert_eq!(beyond.len(), 1, "{way}: {}", seen.trace["sleeps"]);
+        assert_eq!(number(beyond[0], "/open"), 1, "{way}: {}", seen.trace["sleeps"]);
+        assert!(seen.trace["not_visible"].to_string().contains("--max-locks"), "{way}");
     }
 }
 

@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 use super::{CONSERVATION, left_out, lost, worst_imbalance};
 use crate::{
     harness::SelfCheck,
-    observation::{Depth, trace::Trace},
+    observation::{
+        Depth,
+        trace::{Sleep, Trace},
+    },
     units::{count, share},
 };
 
@@ -115,8 +118,16 @@ fn not_visible(trace: &Trace) -> Vec<String> {
                 .to_owned(),
         );
     }
+    let beyond = trace.sleeps.iter().find(|sleep| sleep.call == Sleep::BEYOND);
+    let beyond = beyond.map_or(0, |sleep| sleep.sleeps.slept + sleep.sleeps.open);
+    let beyond = trace.blurs.get("no_site").copied().unwrap_or(0).max(beyond);
+    if beyond > 0 {
+        hidden.push(format!(
+            "sleeps at places beyond the table (raise --max-locks), {beyond} in all; their time is summed in one row",
+            beyond = count(beyond)
+        ));
+    }
     for (loss, what) in [
-        ("no_site", "sleeps at places beyond the table (raise --max-locks); their time is summed in one row"),
         ("no_pair", "which threads slept where, beyond the table: numbers of threads are too low"),
         ("no_name", "names of ended threads beyond the table"),
         ("no_stack", "stacks that found no room in the ring buffer"),

@@ -320,6 +320,11 @@ pub struct Sleep {
     pub sleeps: Sleeps,
 }
 
+impl Sleep {
+    /// Instead of a call: everything that found no room in the table of places.
+    pub const BEYOND: &str = "beyond the table of places";
+}
+
 /// A thread that polls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Polling {

@@ -11,7 +11,7 @@ use concprobe_common::{
     block::{Block, CALL_NUMBERS, CALL_ROWS, CallCount, Counter, Ended, Loss, Losses, place},
     histogram::{Histogram, Kind},
     lock_calls::FUNCTIONS,
-    site::{Site, SiteSum},
+    site::{OVERFLOW, Site},
 };
 
 /// An mmap-able BPF array of `T`, mapped for reading.
@@ -67,19 +67,12 @@ impl Mapping<Block> {
 }
 
 impl Mapping<Site> {
-    /// Whether anything was summed there, without reading all of it.
+    /// Whether there is a site, without reading all of it. The one for what found no room always is.
     fn is_used(&self, index: usize) -> bool {
         assert!(index < self.len, "within the mapping");
         let site = self.base.as_ptr().wrapping_add(index);
         // SAFETY: the index is within the mapping; the kernel may write at the same time.
-        let (first_ns, blocked_ns) = unsafe {
-            (
-                (&raw const (*site).first_ns).read_volatile(),
-                (&raw const (*site).sums[SiteSum::BlockedNs as usize]).read_volatile(),
-            )
-        };
-        // The site for what found no room was never made, and only has sums.
-        first_ns != 0 || blocked_ns != 0
+        index == OVERFLOW as usize || unsafe { (&raw const (*site).first_ns).read_volatile() } != 0
     }
 }
 

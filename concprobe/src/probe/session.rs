@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context as _, Result, anyhow};
 use aya::{
     Btf, Ebpf, EbpfLoader, Pod,
-    maps::{Array, HashMap, Map, MapData, RingBuf, Stack},
+    maps::{Array, HashMap, Map, MapData, MapError, RingBuf, Stack},
     programs::{
         BtfTracePoint, Iter, Program, ProgramError, TracePoint, UProbe,
         uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeScope},
@@ -357,15 +357,19 @@ impl Session {
     }
 
     /// Makes a site at which these threads sleep already; what the programs find there later is added to it.
-    /// To be called before any of the process's threads is taken on.
+    /// To be called before any of the process's threads is taken on. None when there is no room for it.
     ///
     /// # Errors
-    /// When there is no room for it.
-    pub fn make_site(&mut self, site: &Site, threads: &[u32]) -> Result<u32> {
+    /// When the kernel's tables cannot be changed.
+    pub fn make_site(&mut self, site: &Site, threads: &[u32]) -> Result<Option<u32>> {
         let index = {
             let pool = if site.key.call == site::FUTEX { maps::FREE_SITES } else { maps::FREE_CALL_SITES };
             let mut free: Stack<_, u32> = map_mut(&mut self.ebpf, pool)?.try_into()?;
-            free.pop(0).context("there is no room for another place of sleep (raise --max-locks)")?
+            match free.pop(0) {
+                Ok(index) => index,
+                Err(MapError::ElementNotFound) => return Ok(None),
+                Err(error) => return Err(error).context("cannot take a free place of sleep"),
+            }
         };
         let mut sites: Array<_, Plain<Site>> = map_mut(&mut self.ebpf, maps::SITES)?.try_into()?;
         sites.set(index, Plain(*site), 0).context("cannot fill a site")?;
@@ -378,7 +382,7 @@ impl Session {
                 .insert(Plain(Pair { site: index, tid: *tid }), 1, 0)
                 .context("cannot enter who sleeps there")?;
         }
-        Ok(index)
+        Ok(Some(index))
     }
 
     /// A CPU that remembers a thread as untracked has to look again.
@@ -419,6 +423,20 @@ impl Session {
             .filter(|row| row.as_ref().map_or(true, |(_, sums)| sums.threads > 0))
             .collect::<Result<_, _>>()
             .context("cannot read the sums of ended threads")
+    }
+
+    /// Which thread slept at which site.
+    ///
+    /// # Errors
+    /// When the map cannot be read.
+    pub fn sleepers(&self) -> Result<Vec<Pair>> {
+        let map = self.ebpf.map(maps::PAIRS).ok_or_else(|| anyhow!("the object has no such table"))?;
+        let pairs: HashMap<_, Plain<Pair>, u32> = map.try_into()?;
+        pairs
+            .keys()
+            .map(|pair| pair.map(|pair| pair.0))
+            .collect::<Result<_, _>>()
+            .context("cannot read who slept where")
     }
 
     /// The ring buffer of events, once.

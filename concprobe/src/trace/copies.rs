@@ -143,11 +143,15 @@ impl Copies {
     }
 
     fn copied(&mut self, copy: &StackCopy) {
-        self.counts.taken += 1;
-        let Some(stack) = self.unwound(copy) else {
-            self.counts.lost += 1;
-            return;
+        let Some(registers) = Registers::from_kernel(&copy.registers) else { return };
+        let length = (copy.length as usize).min(copy.stack.len());
+        let capture = Capture {
+            pid: copy.own_tgid.cast_signed(),
+            time_ns: copy.time_ns,
+            registers,
+            stack: &copy.stack[..length],
         };
+        let Some(stack) = self.unwound(&capture) else { return };
         let thread = rows::name(&copy.name);
         match copy.kind {
             kind::SLEEPER => {
@@ -168,15 +172,27 @@ impl Copies {
         }
     }
 
-    fn unwound(&mut self, copy: &StackCopy) -> Option<Stack> {
-        let length = (copy.length as usize).min(copy.stack.len());
-        let capture = Capture {
-            pid: copy.own_tgid.cast_signed(),
-            time_ns: copy.time_ns,
-            registers: Registers::from_kernel(&copy.registers)?,
-            stack: &copy.stack[..length],
-        };
-        let trace = self.unwinder.unwind(&mut self.mappings, &capture);
+    /// Takes the stack of a thread that slept before the look began, for so many like it, and says the sleep's number;
+    /// 0 when there is no room.
+    pub(super) fn asleep(&mut self, site: u32, thread: &str, weight: u64, capture: &Capture<'_>) -> u64 {
+        let Some(stack) = self.unwound(capture) else { return 0 };
+        // The kernel side has the number of a block in the upper half, which is smaller.
+        let id = u64::from(u32::MAX) << 32 | self.pending.len() as u64;
+        self.pending.insert(id, Pending { site, stack, thread: thread.to_owned(), weight, waker: None });
+        id
+    }
+
+    fn unwound(&mut self, capture: &Capture<'_>) -> Option<Stack> {
+        self.counts.taken += 1;
+        let stack = self.known_or_new(capture);
+        if stack.is_none() {
+            self.counts.lost += 1;
+        }
+        stack
+    }
+
+    fn known_or_new(&mut self, capture: &Capture<'_>) -> Option<Stack> {
+        let trace = self.unwinder.unwind(&mut self.mappings, capture);
         match &trace.end {
             End::Complete => self.counts.complete += 1,
             End::Truncated | End::TooDeep => self.counts.truncated += 1,
@@ -190,7 +206,7 @@ impl Copies {
         if self.stacks.len() >= MOST {
             return None;
         }
-        self.stacks.push((unwound.clone(), copy.time_ns));
+        self.stacks.push((unwound.clone(), capture.time_ns));
         self.known.insert(unwound, self.stacks.len() - 1);
         Some(self.stacks.len() - 1)
     }

@@ -9,6 +9,7 @@ use anyhow::Result;
 use concprobe_common::{
     block::{Block, Counter, EndedKey, EndedNamed, Loss, place},
     histogram::Kind,
+    site::Pair,
 };
 
 use super::{
@@ -56,6 +57,8 @@ struct Snapshot {
     blocks: Vec<(Block, u64)>,
     ended: Vec<(EndedKey, EndedNamed)>,
     places: Vec<Place>,
+    /// Which thread slept where.
+    sleepers: Vec<Pair>,
     losses: BTreeMap<String, u64>,
     blurs: BTreeMap<String, u64>,
     latency: Latencies,
@@ -70,6 +73,7 @@ impl Snapshot {
         Ok(Self {
             blocks: records.blocks(|| stopped_ns),
             ended: session.ended_named()?,
+            sleepers: session.sleepers()?,
             places: records.sites().map(|(index, site)| Place::of(index, &site)).collect(),
             losses: figures::losses(records, false),
             blurs: figures::losses(records, true),
@@ -103,7 +107,11 @@ pub(super) fn observation(harvest: &mut Harvest<'_>) -> Result<Trace> {
         copies.close(&open_copies(&blocks));
     }
     let tids: HashSet<u32> = blocks.iter().map(|(block, _)| block.tid).collect();
-    let found = places::places(places, &blocks, &tids, copies.as_mut(), subject, look);
+    let sleepers = |sites: &[u32]| {
+        let there = snapshot.sleepers.iter().filter(|pair| sites.contains(&pair.site));
+        there.map(|pair| pair.tid).collect::<HashSet<_>>().len()
+    };
+    let found = places::places(places, &blocks, &tids, copies.as_mut(), subject, look, sleepers);
     let sum = |counter: Counter| -> u64 {
         let of_blocks: u64 = blocks.iter().map(|(block, _)| block.counters[counter as usize]).sum();
         of_blocks + ended.iter().map(|(_, sums)| sums.counters[counter as usize]).sum::<u64>()
@@ -185,7 +193,7 @@ pub(super) fn observation(harvest: &mut Harvest<'_>) -> Result<Trace> {
 fn open_copies(blocks: &[(Block, u64)]) -> HashMap<u64, u64> {
     blocks
         .iter()
-        .filter(|(block, _)| block.stack_id != 0 && block.place == place::BLOCKED)
+        .filter(|(block, _)| block.stack_id != 0 && matches!(block.place, place::BLOCKED | place::UNSEEN))
         .map(|(block, now)| (block.stack_id, now.saturating_sub(block.since_ns)))
         .collect()
 }

@@ -101,7 +101,8 @@ fn function(frame: &str) -> &str {
 
 /// `FUTEX_PRIVATE_FLAG`: the word is not shared between processes.
 pub(super) const PRIVATE: u32 = 128;
-const CLOCK_REALTIME: u32 = 256;
+/// `FUTEX_CLOCK_REALTIME`: a limit would be by the clock of the day.
+pub(super) const CLOCK_REALTIME: u32 = 256;
 
 /// glibc 2.36 and Rust 1.95 as they are; another C library may differ, so only what is rather sure is said.
 fn by_operation(evidence: &Evidence<'_>) -> (Kind, &'static str) {

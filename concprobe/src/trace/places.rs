@@ -10,6 +10,7 @@ use concprobe_common::{
 use super::{
     copies::Copies,
     kind::{self, Evidence},
+    merge::{self, Word},
     subject::Subject,
 };
 use crate::{
@@ -91,7 +92,7 @@ fn kept_calls(blocks: &[(Block, u64)]) -> BTreeMap<u32, [u64; CallSum::COUNT]> {
     kept
 }
 
-/// The places, the greatest time first.
+/// The places, the greatest time first. `sleepers` tells how many threads slept at these sites.
 pub(super) fn places(
     found: Vec<Place>,
     blocks: &[(Block, u64)],
@@ -99,10 +100,12 @@ pub(super) fn places(
     mut copies: Option<&mut Copies>,
     subject: &Subject,
     look: Look,
+    sleepers: impl Fn(&[u32]) -> usize,
 ) -> Places {
     let open = open_sleeps(blocks);
     let kept = kept_calls(blocks);
     let mut places = Places::default();
+    let mut words = Vec::new();
     for mut place in found {
         (place.sleeps.open, place.sleeps.open_ns) = open.get(&place.index).copied().unwrap_or_default();
         for (sum, calls) in place.calls.iter_mut().zip(kept.get(&place.index).into_iter().flatten()) {
@@ -112,12 +115,14 @@ pub(super) fn places(
             place.sleeps.waiters = copies.waiters(place.index);
         }
         if place.index != OVERFLOW && place.key.call == FUTEX {
-            places.locks.push(lock(place, tids, copies.as_deref_mut(), subject, look));
+            let (sites, key, operation) = (vec![place.index], place.key, place.operation);
+            let lock = lock(place, tids, copies.as_deref_mut(), subject, look);
+            words.push(Word { sites, space: key.space, address: key.address, operation, lock });
         } else if place.sleeps.slept > 0 || place.sleeps.open > 0 {
             places.sleeps.push(Sleep { call: call_name(&place), host_pid: place.tgid, sleeps: place.sleeps });
         }
     }
-    places.locks = merge_shared(places.locks);
+    places.locks = merge::into_locks(words, sleepers);
     // What costs comes before what waits for work.
     places.locks.sort_by_key(|lock| (lock.idle, std::cmp::Reverse(lock.sleeps.blocked_ns())));
     places.sleeps.sort_by_key(|sleep| std::cmp::Reverse(sleep.sleeps.blocked_ns()));
@@ -126,7 +131,7 @@ pub(super) fn places(
 
 fn call_name(place: &Place) -> String {
     if place.index == OVERFLOW {
-        "beyond the table of places".to_owned()
+        Sleep::BEYOND.to_owned()
     } else if place.key.call == NO_CALL {
         call_names::name(NO_CALL, false)
     } else {
@@ -183,48 +188,4 @@ fn lock(
         wakers,
         sleeps: place.sleeps,
     }
-}
-
-/// A word that processes share is one lock, at whatever address each has it.
-fn merge_shared(locks: Vec<Lock>) -> Vec<Lock> {
-    let mut merged: Vec<Lock> = Vec::new();
-    for lock in locks {
-        let same = merged.iter_mut().find(|known| lock.shared.is_some() && known.shared == lock.shared);
-        match same {
-            Some(known) => merge(known, lock),
-            None => merged.push(lock),
-        }
-    }
-    merged
-}
-
-fn merge(into: &mut Lock, lock: Lock) {
-    let add = |left: &mut Option<u64>, right: Option<u64>| *left = left.zip(right).map(|(a, b)| a + b);
-    add(&mut into.waits, lock.waits);
-    add(&mut into.again, lock.again);
-    add(&mut into.timed_out, lock.timed_out);
-    add(&mut into.interrupted, lock.interrupted);
-    add(&mut into.wakes, lock.wakes);
-    weigh(into, lock.sleeps.blocked_ns());
-    let mut lock = lock;
-    weigh(&mut lock, into.sleeps.blocked_ns());
-    let sleeps = &mut into.sleeps;
-    sleeps.slept += lock.sleeps.slept;
-    sleeps.threads += lock.sleeps.threads;
-    sleeps.limited += lock.sleeps.limited;
-    sleeps.open += lock.sleeps.open;
-    sleeps.open_ns += lock.sleeps.open_ns;
-    sleeps.blocked = latencies::merged(&sleeps.blocked, &lock.sleeps.blocked);
-    sleeps.run_queue = latencies::merged(&sleeps.run_queue, &lock.sleeps.run_queue);
-    sleeps.waiters.extend(lock.sleeps.waiters);
-    into.wakers.extend(lock.wakers);
-    into.idle &= lock.idle;
-}
-
-/// Makes a lock's shares those of a whole to which `others_ns` of others belong too.
-fn weigh(lock: &mut Lock, others_ns: u64) {
-    let own = lock.sleeps.blocked_ns() as f64;
-    let part = if own > 0.0 { own / (own + others_ns as f64) } else { 0.0 };
-    lock.sleeps.waiters.iter_mut().for_each(|waiter| waiter.share *= part);
-    lock.wakers.iter_mut().for_each(|waker| waker.share *= part);
 }

@@ -9,7 +9,12 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use concprobe_common::block::{Block, place};
 
-use super::{Of, asleep, copies::Copies, numbering::Numbering};
+use super::{
+    Of,
+    asleep::{self, Asleep},
+    copies::Copies,
+    numbering::Numbering,
+};
 use crate::{
     harness::clock,
     observation::trace::Exit,
@@ -99,10 +104,7 @@ impl Subject {
                 self.stage = Stage::Running(self.start(&command, &identity, session, copies).await?);
             }
             Stage::Existing(existing) => {
-                self.adopt(&existing, session)?;
-                if let Some(copies) = copies {
-                    copies.adopt(self.pid)?;
-                }
+                self.adopt(&existing, session, copies)?;
                 self.stage = Stage::Existing(existing);
             }
             other => self.stage = other,
@@ -145,10 +147,18 @@ impl Subject {
     }
 
     /// Takes on the threads that are there, until there are no others; those that they create are seen.
-    fn adopt(&mut self, existing: &Existing, session: &mut Session) -> Result<()> {
+    fn adopt(
+        &mut self,
+        existing: &Existing,
+        session: &mut Session,
+        mut copies: Option<&mut Copies>,
+    ) -> Result<()> {
+        if let Some(copies) = copies.as_deref_mut() {
+            copies.adopt(self.pid)?;
+        }
         let mut known: HashSet<(i32, u64)> = HashSet::new();
         let mut threads = existing.threads()?;
-        let sites = asleep::sites(session, self.pid, self.host_pid(), self.space(), &threads)?;
+        let asleep = asleep::look(session, self.pid, &self.ids, self.space(), &threads, copies)?;
         self.began_ns = clock::now_ns();
         for _ in 0..LISTINGS {
             self.ids = Numbering::read(session)?;
@@ -157,7 +167,7 @@ impl Subject {
                 return Ok(());
             }
             for thread in &threads {
-                self.adopt_thread(thread, sites.get(&thread.tid).copied(), session)?;
+                self.adopt_thread(thread, asleep.get(&thread.tid).copied(), session)?;
             }
             threads = existing.threads()?;
         }
@@ -167,13 +177,13 @@ impl Subject {
     fn adopt_thread(
         &mut self,
         thread: &target::Thread,
-        site: Option<u32>,
+        asleep: Option<Asleep>,
         session: &mut Session,
     ) -> Result<()> {
         let Some(tid) = self.ids.host(thread.tid) else { return Ok(()) }; // gone meanwhile
         self.accounts.extend(account(self.pid, thread.tid).map(|account| (tid, account)));
         let now = clock::now_ns();
-        let site = site.map_or(0, |index| index + 1);
+        let site = asleep.map_or(0, |asleep| asleep.site + 1);
         let slot = session.adopt(&Block {
             tid,
             tgid: self.host_pid(),
@@ -186,7 +196,8 @@ impl Subject {
             space: self.space(),
             site,
             last_site: site,
-            name: name(self.pid, thread.tid),
+            stack_id: asleep.map_or(0, |asleep| asleep.stack_id),
+            name: comm(self.pid, thread.tid),
             ..Block::EMPTY
         })?;
         // One that ended in between is never seen to end.
@@ -319,7 +330,7 @@ fn state(pid: i32, tid: i32) -> Option<char> {
 }
 
 /// The name of a thread, which may be any bytes but those of the end.
-fn name(pid: i32, tid: i32) -> [u8; 16] {
+pub(super) fn comm(pid: i32, tid: i32) -> [u8; 16] {
     let mut bytes = [0; 16];
     // A thread that is gone needs no name.
     let read = std::fs::read(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();

@@ -9,12 +9,14 @@ static void __attribute__((noinline)) left_first(void) {
     pthread_mutex_lock(&left_lock);
     pthread_barrier_wait(&both);
     pthread_mutex_lock(&right_lock);
+    __asm__ volatile("");
 }
 
 static void __attribute__((noinline)) right_first(void) {
     pthread_mutex_lock(&right_lock);
     pthread_barrier_wait(&both);
     pthread_mutex_lock(&left_lock);
+    __asm__ volatile("");
 }
 
 static void *other(void *unused) {
