@@ -10,7 +10,7 @@ mod variables;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use anyhow::{Result, ensure};
@@ -116,7 +116,7 @@ struct Harvest {
 /// When not one pair could be measured.
 pub async fn compare(plan: &Plan) -> Result<Comparison> {
     let environment = Environment::read();
-    let started_at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let started_at = clock::wall_s(clock::now_ns());
     let mut method = plan.settings.method(plan.settings.by.unwrap_or_default());
     let mut harvest = Harvest::default();
     if let Err(error) = rounds(plan, &mut method, &mut harvest).await {
@@ -155,7 +155,7 @@ async fn rounds(plan: &Plan, method: &mut Method, harvest: &mut Harvest) -> Resu
     for round in 0..method.runs {
         progress.show(round);
         for arm in order::arms(method.order, round, method.same_arm, &mut random) {
-            let began_ns = clock::now_ns() - started_ns;
+            let began_ns = clock::elapsed_ns(started_ns);
             let ended = perform(plan, arm, &mut signals).await?;
             let signal = match ended {
                 Ended::Done(measured) => {
@@ -181,7 +181,7 @@ async fn rounds(plan: &Plan, method: &mut Method, harvest: &mut Harvest) -> Resu
             );
         }
         let pairs = round + 1;
-        let elapsed_ns = clock::now_ns() - started_ns;
+        let elapsed_ns = clock::elapsed_ns(started_ns);
         // Not begun what would end too late.
         let out_of_time = elapsed_ns + elapsed_ns / pairs > method.max_time_ns;
         if method.looks.contains(&pairs) || out_of_time {

@@ -51,7 +51,7 @@ pub fn time(ops: u64, op: &mut impl FnMut()) -> u64 {
     for _ in 0..ops {
         op();
     }
-    clock::now_ns() - start
+    clock::elapsed_ns(start)
 }
 
 fn empty_loop_ps(ops: u64) -> u64 {

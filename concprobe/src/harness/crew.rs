@@ -70,7 +70,7 @@ fn lead(driver: &mut Line, crew: &mut [Line], workload: &dyn Workload, began_ns:
             other => bail!(failure(other)),
         }
     }
-    driver.send(&Answer::Ready { setup_ns: clock::now_ns() - began_ns })?;
+    driver.send(&Answer::Ready { setup_ns: clock::elapsed_ns(began_ns) })?;
     let mut ops = 0;
     loop {
         match driver.receive()? {

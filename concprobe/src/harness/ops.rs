@@ -116,7 +116,7 @@ impl<'a> Ops<'a> {
         let before = self.block.counts();
         let start = clock::now_ns();
         ops()?;
-        let took_ns = clock::now_ns() - start;
+        let took_ns = clock::elapsed_ns(start);
         let after = self.block.counts();
         let class = after.class_since(&before);
         let mean_ns = took_ns / count.max(1);

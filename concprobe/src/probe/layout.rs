@@ -122,11 +122,7 @@ fn kernel_btf() -> Result<Btf> {
 
 fn from_btf(btf: &Btf, base: Config) -> Result<Config> {
     let task = members(btf, "task_struct")?;
-    let offset = |names: &[&str]| {
-        names
-            .iter()
-            .find_map(|name| task.iter().find(|(member, _)| member == name).map(|(_, offset)| *offset))
-    };
+    let offset = |names: &[&str]| offset_of(&task, names);
     let required = |names: &[&str]| {
         offset(names).ok_or_else(|| anyhow!("the kernel's task_struct has no field {}", names.join(" or ")))
     };
@@ -144,6 +140,12 @@ fn from_btf(btf: &Btf, base: Config) -> Result<Config> {
         switch_passes_state: u32::from(switch_passes_state),
         ..base
     })
+}
+
+/// The offset of the first of these members that there is: kernels rename them, and which release did so says nothing
+/// of kernels with ported changes.
+fn offset_of(members: &[(String, u32)], names: &[&str]) -> Option<u32> {
+    names.iter().find_map(|name| members.iter().find(|(member, _)| member == name).map(|(_, offset)| *offset))
 }
 
 /// Names and offsets of the members of a kernel structure.
@@ -296,6 +298,15 @@ mod tests {
         };
         let error = from_formats(&format, Config::ABSENT).unwrap_err();
         assert_eq!(error.to_string(), "the record of tracepoint sched/sched_switch has no field prev_state");
+    }
+
+    #[test]
+    fn a_renamed_field_is_found_under_whichever_name_there_is() {
+        let task = |state: &str| vec![("flags".to_owned(), 44), (state.to_owned(), 24)];
+        for state in ["__state", "state"] {
+            assert_eq!(offset_of(&task(state), &["__state", "state"]), Some(24), "{state}");
+        }
+        assert_eq!(offset_of(&task("state_of_x"), &["__state", "state"]), None, "no part of a name matches");
     }
 
     #[test]

@@ -1,9 +1,6 @@
 //! Puts what the members and the kernel programs said together into an observation.
 
-use std::{
-    collections::BTreeMap,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::collections::BTreeMap;
 
 use anyhow::Result;
 use concprobe_common::{
@@ -21,7 +18,7 @@ use crate::{
     environment::Environment,
     figures::{self, Look},
     harness::{
-        SelfCheck,
+        SelfCheck, clock,
         protocol::{BatchResult, Creation, MemberResult},
         tally::{self, Tally},
     },
@@ -55,7 +52,7 @@ pub fn observation(
     let mut observation = Observation {
         schema: SCHEMA.to_owned(),
         concprobe: env!("CARGO_PKG_VERSION").to_owned(),
-        started_at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()),
+        started_at: clock::wall_s(started_ns),
         workload: plan.entry.name.to_owned(),
         op: plan.entry.op.to_owned(),
         claim: plan.entry.claim,

@@ -4,6 +4,8 @@ use std::{mem, sync::Arc};
 
 use anyhow::Result;
 
+use crate::harness::clock;
+
 use super::{
     file::{Files, Image},
     proc_maps,
@@ -65,7 +67,7 @@ impl Mappings {
     pub fn adopt(&mut self, pid: i32) -> std::io::Result<()> {
         if self.processes.follow(pid).read_ns.is_none() {
             let lines = proc_maps::read(pid)?;
-            self.processes.read(pid, lines, now_ns());
+            self.processes.read(pid, lines, clock::now_ns());
         }
         Ok(())
     }
@@ -75,7 +77,7 @@ impl Mappings {
     pub fn poll(&mut self) {
         let Some(rings) = &mut self.rings else { return };
         // CPUs are read one after the other: what happened before the first was read is complete now.
-        let begin_ns = now_ns();
+        let begin_ns = clock::now_ns();
         let mut events = mem::take(&mut self.pending);
         self.processes.dropped.records += rings.drain(&mut events);
         if self.processes.is_empty() {
@@ -121,7 +123,7 @@ impl Mappings {
 
     /// Reads `/proc/PID/maps` if that can tell of the given time, and not too often.
     fn read_again(&mut self, pid: i32, time_ns: u64) -> bool {
-        let now_ns = now_ns();
+        let now_ns = clock::now_ns();
         let read_ns = self.processes.get(pid).and_then(|process| process.read_ns);
         if read_ns.is_some_and(|read_ns| now_ns < read_ns.saturating_add(READ_AGAIN_NS))
             || !self.processes.is_current(pid, time_ns)
@@ -133,12 +135,4 @@ impl Mappings {
         self.processes.read(pid, lines, now_ns);
         true
     }
-}
-
-/// The time on the clock of captures and records.
-fn now_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a timespec that the call fills; this clock always exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }

@@ -1,9 +1,6 @@
 //! Puts what the kernel programs summed and what was read of the processes together.
 
-use std::{
-    collections::{BTreeMap, HashMap, HashSet},
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use anyhow::Result;
 use concprobe_common::{
@@ -24,7 +21,7 @@ use crate::{
     diagnose,
     environment::Environment,
     figures::{self, Look},
-    harness::SelfCheck,
+    harness::{SelfCheck, clock},
     latencies,
     observation::{
         Call, Depth, Latencies, Probe,
@@ -128,7 +125,7 @@ pub(super) fn observation(harvest: &mut Harvest<'_>) -> Result<Trace> {
     let mut trace = Trace {
         schema: SCHEMA.to_owned(),
         concprobe: env!("CARGO_PKG_VERSION").to_owned(),
-        started_at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()),
+        started_at: clock::wall_s(*started_ns),
         command: match &plan.of {
             Of::Command { command, .. } => {
                 Some(command.iter().map(|word| word.to_string_lossy().into_owned()).collect())

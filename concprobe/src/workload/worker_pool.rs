@@ -57,7 +57,7 @@ impl<T: Job> WorkerPool<T> {
             }
             self.queue.wait_until_done(|| ops.expired());
         }
-        ops.extra_time("all tasks of a phase", clock::now_ns() - start_ns);
+        ops.extra_time("all tasks of a phase", clock::elapsed_ns(start_ns));
         self.queue.end_phase();
     }
 }
