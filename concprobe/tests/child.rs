@@ -361,9 +361,10 @@ fn a_signal_to_the_whole_group_reaches_the_command_once() {
 
 #[test]
 fn a_signal_to_the_group_before_the_command_has_begun_ends_it_all_the_same() {
-    for seconds in ["0.01", "0.05", "0.2"] {
+    for milliseconds in (10..=260).step_by(10) {
+        let seconds = format!("0.{milliseconds:03}");
         let mut command = Command::new("timeout");
-        command.args(["--preserve-status", "-s", "INT", seconds, env!("CARGO_BIN_EXE_concprobe")]);
+        command.args(["--preserve-status", "-s", "INT", &seconds, env!("CARGO_BIN_EXE_concprobe")]);
         not_under_sudo(command.args(["trace", "--", "sleep", "20"]));
         let began = Instant::now();
         let run = output(&mut command);

@@ -136,6 +136,8 @@ impl Held {
         if pid < 0 {
             return Err(NotStarted::system("make a process for the command")(error));
         }
+        // With it open, this process would not see that one end.
+        drop(theirs);
         let held = Self { child: Child::held(pid), socket: ours, command: name.clone(), uid: identity.uid() };
         held.answer()?;
         Ok(held)

@@ -5,6 +5,7 @@ use std::{io, time::Duration};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{descriptor::ProcessDescriptor, signals::Signals, wish::Wish};
+use crate::harness::clock;
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +76,8 @@ pub struct Child {
     /// Not the command yet: it ends when this is dropped.
     held: bool,
     ending: Option<Ending>,
+    /// When it had been made and signals were not kept back any more, `CLOCK_MONOTONIC`.
+    made_ns: u64,
     /// concprobe's own peak memory when the child was made, in KiB.
     inherited_peak_kib: i64,
 }
@@ -82,7 +85,12 @@ pub struct Child {
 impl Child {
     pub(super) fn held(pid: i32) -> Self {
         let inherited_peak_kib = own_usage().ru_maxrss;
-        Self { pid, held: true, ending: None, inherited_peak_kib }
+        Self { pid, held: true, ending: None, made_ns: clock::now_ns(), inherited_peak_kib }
+    }
+
+    /// Whether a signal that concprobe handled then may have been sent before the child was made.
+    pub(super) fn may_have_missed(&self, at_ns: u64) -> bool {
+        at_ns <= self.made_ns
     }
 
     pub(super) fn set_free(&mut self) {

@@ -112,6 +112,12 @@ impl Signals {
         timeout(2 * SETTLE, self.next(None)).await.ok()
     }
 
+    /// The wish that came up to now or comes at once: for who has found its child dead of a signal that was sent to the
+    /// whole group.
+    pub async fn soon(&mut self) -> Option<Wish> {
+        timeout(3 * SETTLE, self.next(None)).await.ok()
+    }
+
     /// The same signal again is the same to the kernel too, as long as it is not delivered.
     fn keep(&mut self, came: Came) {
         if self.kept.iter().all(|(_, other)| other.signal != came.signal) {
@@ -121,7 +127,8 @@ impl Signals {
 
     fn decide(&mut self, came: Came, child: Option<&Child>) -> Option<Wish> {
         let Came { signal, at_ns, .. } = came;
-        let reached_group = self.reached_group(came);
+        let reached_group =
+            self.reached_group(came) && !child.is_some_and(|child| child.may_have_missed(at_ns));
         let from_command = child.is_some_and(|child| child.pid() == came.sender);
         let (wish, act) = self.wishes.take(Arrival { signal, at_ns, reached_group, from_command });
         match (act, child) {

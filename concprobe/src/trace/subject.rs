@@ -19,7 +19,7 @@ use crate::{
     harness::clock,
     observation::trace::Exit,
     probe::{Session, Set},
-    target::{self, Announcement, Event, Existing, Held, Running, Signals, Wish},
+    target::{self, Announcement, Event, Existing, Held, NotStarted, Running, Signals, Wish},
 };
 
 /// How often the command's process announces itself at most.
@@ -101,7 +101,15 @@ impl Subject {
         self.began_ns = clock::now_ns();
         match std::mem::replace(&mut self.stage, Stage::Ended) {
             Stage::Command { command, identity } => {
-                self.stage = Stage::Running(self.start(&command, &identity, session, copies).await?);
+                let running = match self.start(&command, &identity, session, copies).await {
+                    Err(error) if matches!(error.downcast_ref(), Some(NotStarted::System { .. })) => {
+                        let (Wish::First(signal) | Wish::Again(signal)) =
+                            self.signals.soon().await.ok_or(error)?;
+                        bail!(Interrupted(signal));
+                    }
+                    other => other?,
+                };
+                self.stage = Stage::Running(running);
             }
             Stage::Existing(existing) => {
                 self.adopt(&existing, session, copies)?;
