@@ -70,7 +70,7 @@ fn printable(text: &str) -> String {
 
 fn bullets(page: &mut Page, mark: &str, sentences: &[String]) {
     for sentence in sentences {
-        for (index, line) in wrapped(sentence, 100).into_iter().enumerate() {
+        for (index, line) in wrapped(&printable(sentence), 100).into_iter().enumerate() {
             page.line(&format!("  {} {line}", if index == 0 { mark } else { " " }));
         }
     }

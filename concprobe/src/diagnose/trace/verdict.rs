@@ -4,7 +4,7 @@
 use crate::{
     observation::{
         Depth,
-        trace::{Kind, Lock, Trace},
+        trace::{Kind, Lock, Sleep, Trace},
     },
     units::{count, duration_ns, share},
 };
@@ -13,6 +13,10 @@ use crate::{
 const WORTH: f64 = 0.02;
 /// Nor is one below this part of the time that the look took.
 const NOTICEABLE: f64 = 0.02;
+/// Sleeps that are neither cost nor idle waiting are told from this part of all threads' time on.
+const WORTH_TELLING: f64 = 0.1;
+/// Functions that are told of the way to such a sleep.
+const STEPS: usize = 4;
 /// A wait for this part of the look and longer is one that does not end.
 const STUCK: f64 = 0.9;
 /// So many hand-overs a second and more are a cost by themselves.
@@ -47,6 +51,7 @@ pub(super) fn verdict(trace: &Trace) -> Vec<String> {
         sentences.push(where_time_went(trace));
     }
     sentences.extend(idle(trace));
+    sentences.extend(elsewhere(trace));
     sentences
 }
 
@@ -114,14 +119,16 @@ fn contended(lock: &Lock, busy: u64) -> Option<Finding> {
 fn stuck(trace: &Trace, lock: &Lock) -> Option<Finding> {
     let sleeps = &lock.sleeps;
     let all_the_time = sleeps.open > 0 && part(sleeps.open_ns / sleeps.open, trace.wall_ns) >= STUCK;
+    let waiter = sleeps.waiters.first().and_then(|waiter| caller(&waiter.frames));
     (lock.kind.excludes() && sleeps.slept == 0 && all_the_time).then(|| Finding {
         cost_ns: sleeps.open_ns,
         sentence: format!(
-            "{} waited for the {} {} all the time, and nobody let it go: a deadlock, or whoever has it waits for \
+            "{} waited for the {} {} all the time{}, and nobody let it go: a deadlock, or whoever has it waits for \
              something else.",
             if sleeps.open == 1 { "A thread".to_owned() } else { format!("{} threads", count(sleeps.open)) },
             lock.kind.name(),
             lock.name,
+            waiter.map_or_else(String::new, |function| format!(", in {function}")),
         ),
     })
 }
@@ -228,7 +235,12 @@ fn polling(trace: &Trace) -> Option<Finding> {
 }
 
 /// The first function of the program itself: what is below it is the library that it calls.
-fn caller(frames: &[String]) -> Option<String> {
+fn caller(frames: &[String]) -> Option<&str> {
+    own(frames).first().copied()
+}
+
+/// The functions of the program itself, the innermost first.
+fn own(frames: &[String]) -> Vec<&str> {
     const LIBRARIES: &[&str] = &[
         "libc.so",
         "libpthread",
@@ -246,8 +258,9 @@ fn caller(frames: &[String]) -> Option<String> {
     frames
         .iter()
         .filter(named)
-        .find(|frame| !LIBRARIES.iter().any(|library| frame.contains(library)))
-        .map(|frame| frame.split(" at ").next().unwrap_or(frame).to_owned())
+        .filter(|frame| !LIBRARIES.iter().any(|library| frame.contains(library)))
+        .map(|frame| frame.split(" at ").next().unwrap_or(frame))
+        .collect()
 }
 
 fn where_time_went(trace: &Trace) -> String {
@@ -286,6 +299,30 @@ fn idle(trace: &Trace) -> Option<String> {
             count(idle.len() as u64)
         )
     })
+}
+
+/// The system call in which threads slept longest, and how they came there. Whether it was for want of work only the
+/// reader can tell.
+fn elsewhere(trace: &Trace) -> Option<String> {
+    let sleep = trace.sleeps.iter().find(|sleep| sleep.call != Sleep::BEYOND)?;
+    let time = sleep.sleeps.blocked_ns();
+    let part = part(time, trace.parts.wall_ns);
+    if part < WORTH_TELLING {
+        return None;
+    }
+    let way = sleep.sleeps.waiters.first().map(|waiter| own(&waiter.frames)).unwrap_or_default();
+    let way: Vec<&str> = way.into_iter().take(STEPS).collect();
+    let mostly = if way.is_empty() {
+        String::new()
+    } else {
+        format!(", mostly by way of {}", way.into_iter().rev().collect::<Vec<_>>().join(" → "))
+    };
+    Some(format!(
+        "Outside of locks, threads slept longest in {}: {}, {} of their time{mostly}.",
+        sleep.call,
+        duration_ns(time),
+        share(part),
+    ))
 }
 
 #[cfg(test)]
@@ -374,7 +411,26 @@ mod tests {
             (held["open"], held["open_ns"]) = (json!(1), json!(990_000_000));
             trace["locks"] = json!([held]);
         });
-        assert!(verdict(&seen)[0].starts_with("A thread waited for the mutex queue_lock all the time"));
+        let told = "A thread waited for the mutex queue_lock all the time, in take_order (shop), and nobody";
+        assert!(verdict(&seen)[0].starts_with(told), "{:?}", verdict(&seen));
+    }
+
+    #[test]
+    fn a_long_sleep_in_a_call_is_told_with_the_way_to_it_and_is_no_cost() {
+        let seen = trace(|trace| {
+            let mut sleep = lock("unknown", false, 3, 1_000, 2_000_000);
+            sleep["call"] = json!("epoll_wait");
+            sleep["waiters"][0]["frames"] =
+                json!(["epoll_wait (libc.so.6)", "wait_event (shop)", "take_row (shop)", "libx.so+0x1"]);
+            trace["sleeps"] = json!([sleep]);
+        });
+        let sentences = verdict(&seen);
+        assert!(sentences[0].starts_with("Nothing to fix here"), "{sentences:?}");
+        assert_eq!(
+            sentences[1],
+            "Outside of locks, threads slept longest in epoll_wait: 2.00 s, 50.0 % of their time, mostly by way of \
+             take_row (shop) → wait_event (shop)."
+        );
     }
 
     #[test]
