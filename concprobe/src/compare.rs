@@ -46,7 +46,7 @@ impl Plan {
     pub fn needs_kernel_programs(&self) -> bool {
         match &self.subject {
             Subject::Workloads(plans) => plans.iter().any(|plan| plan.depth.is_some()),
-            Subject::Commands(commands) => commands.traced.is_some(),
+            Subject::Commands(commands) => commands.traced,
         }
     }
 }
@@ -133,7 +133,7 @@ pub async fn compare(plan: &Plan) -> Result<Comparison> {
     }
     let kind = match &plan.subject {
         Subject::Workloads(_) => Kind::Workloads,
-        Subject::Commands(Commands { traced: None, .. }) => Kind::Commands,
+        Subject::Commands(Commands { traced: false, .. }) => Kind::Commands,
         Subject::Commands(_) => Kind::TracedCommands,
     };
     Ok(put_together(plan, kind, environment, started_at, method, harvest))

@@ -67,7 +67,7 @@ fn spin(steps: u32) -> String {
 fn padding_is_faster_than_false_sharing() {
     let _alone = alone();
     let comparison = compared(&mut concprobe(
-        "compare --json false-sharing padded --threads 2 --pin 0,1 --runs 80 --duration 50ms --max-time 4m",
+        "compare --json false-sharing padded --threads 2 --pin 0,1 --runs 240 --duration 50ms --max-time 5m",
     ));
     assert_eq!(outcome(&comparison), "b_faster", "{}", sentences(&comparison));
     assert!(interval(&comparison).1 < 1.0);
@@ -79,7 +79,7 @@ fn padding_is_faster_than_false_sharing() {
 fn a_mutex_is_faster_than_a_semaphore() {
     let _alone = alone();
     let comparison = compared(&mut concprobe(
-        "compare --json sem-fast mutex-fast --runs 40 --duration 50ms --max-time 3m",
+        "compare --json sem-fast mutex-fast --runs 240 --duration 50ms --max-time 5m",
     ));
     assert_eq!(outcome(&comparison), "b_faster", "{}", sentences(&comparison));
     let (low, high) = interval(&comparison);
@@ -156,6 +156,17 @@ fn the_same_seed_repeats_the_order_and_a_saved_comparison_is_shown_again() {
     assert_ne!(first, other);
     let shown = output(&mut concprobe(&format!("compare {}", saved.path())));
     assert_eq!(String::from_utf8(shown.stdout).unwrap(), String::from_utf8(screen).unwrap());
+}
+
+#[test]
+fn commands_run_as_who_called_sudo_and_never_as_root_unasked() {
+    let _alone = alone();
+    let as_nobody = "test $(id -u),$(id -g),$HOME,${SUDO_UID-unset} = 65534,65533,/nonexistent,unset";
+    for options in ["", "--trace"] {
+        let mut command = commands(&format!("--runs 1 --no-same {options}"), as_nobody, as_nobody);
+        let run = output(command.env("SUDO_UID", "65534").env("SUDO_GID", "65533"));
+        assert_eq!(run.status.code(), Some(0), "{options}: {}", stderr(&run));
+    }
 }
 
 #[test]

@@ -188,7 +188,8 @@ impl SidesOptions {
             settings: self.method.settings(),
             subject: Subject::Commands(Commands {
                 commands,
-                traced: self.method.trace.then(|| Identity::find(None)).transpose()?,
+                identity: Identity::find(None)?,
+                traced: self.method.trace,
                 ignore_failure: self.method.ignore_failure,
                 show_output: self.method.show_output,
             }),
@@ -397,7 +398,7 @@ mod tests {
     fn what_follows_two_dashes_at_once_is_commands() {
         let plan = plan(&["--seed", "1", "--", "sleep 1", "sleep 2"]);
         assert_eq!(plan.labels, ["sleep 1", "sleep 2"]);
-        assert!(matches!(plan.subject, Subject::Commands(Commands { traced: None, .. })));
+        assert!(matches!(plan.subject, Subject::Commands(Commands { traced: false, .. })));
     }
 
     #[test]

@@ -44,8 +44,10 @@ pub(super) enum Ended {
 pub struct Commands {
     /// For `sh -c`.
     pub commands: [String; 2],
-    /// Who they run as; `Some` for a look by the kernel programs.
-    pub traced: Option<Identity>,
+    /// Who they run as.
+    pub identity: Identity,
+    /// The kernel programs look at them.
+    pub traced: bool,
     /// A run that fails counts as well.
     pub ignore_failure: bool,
     /// Their output goes to stderr, in place of nowhere.
@@ -117,10 +119,7 @@ impl Commands {
     /// When it cannot be run, or fails.
     pub(super) async fn run(&self, second: bool, signals: &mut Signals) -> Result<Ended> {
         let command = &self.commands[usize::from(second)];
-        match &self.traced {
-            Some(identity) => self.look_at(command, identity).await,
-            None => self.time(command, signals).await,
-        }
+        if self.traced { self.look_at(command).await } else { self.time(command, signals).await }
     }
 
     async fn time(&self, command: &str, signals: &mut Signals) -> Result<Ended> {
@@ -129,8 +128,10 @@ impl Commands {
         };
         let before = children_cpu_ns();
         let began_ns = clock::now_ns();
-        let mut child = Command::new("sh")
-            .args(["-c", command])
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", command]);
+        self.identity.apply_to(&mut shell);
+        let mut child = Command::from(shell)
             .stdin(Stdio::null())
             .stdout(output()?)
             .stderr(output()?)
@@ -168,13 +169,13 @@ impl Commands {
         })))
     }
 
-    async fn look_at(&self, command: &str, identity: &Identity) -> Result<Ended> {
+    async fn look_at(&self, command: &str) -> Result<Ended> {
         let streams = if self.show_output { "exec >&2" } else { "exec >/dev/null 2>&1" };
         let script = format!("{streams} </dev/null\n{command}");
         let plan = trace::Plan {
             of: trace::Of::Command {
                 command: vec!["sh".into(), "-c".into(), script.into()],
-                identity: identity.clone(),
+                identity: self.identity.clone(),
             },
             depth: Depth::Switches,
             stacks: false,

@@ -4,11 +4,14 @@
 use std::{
     ffi::{CString, OsStr, OsString},
     io,
-    os::unix::ffi::OsStrExt as _,
+    os::unix::{ffi::OsStrExt as _, process::CommandExt as _},
+    process::Command,
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
 use nix::unistd::{Gid, Uid, User, getgrouplist};
+
+use super::image::inherited_environment;
 
 /// What sudo tells of its caller (sudo(8), ENVIRONMENT). What the caller sets for sudo to read, such as
 /// `SUDO_ASKPASS`, is theirs and stays.
@@ -115,6 +118,27 @@ impl Identity {
             entry
         }));
         environment
+    }
+
+    /// Lets a command run as that user, with their environment.
+    pub fn apply_to(&self, command: &mut Command) {
+        if self.other.is_none() {
+            return;
+        }
+        command.env_clear();
+        for entry in self.environment(inherited_environment()) {
+            if let Some(at) = entry.as_bytes().iter().position(|byte| *byte == b'=') {
+                let (name, value) = entry.as_bytes().split_at(at);
+                command.env(OsStr::from_bytes(name), OsStr::from_bytes(&value[1..]));
+            }
+        }
+        let identity = self.clone();
+        // SAFETY: what the closure does are plain system calls, which a process between fork and exec may make.
+        unsafe {
+            command.pre_exec(move || {
+                identity.assume().map_err(|(_, error)| io::Error::from_raw_os_error(error))
+            });
+        }
     }
 
     /// Becomes that user for good. Between fork and exec: the C library's own calls would try to take other
