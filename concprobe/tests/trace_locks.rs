@@ -114,6 +114,23 @@ fn a_wait_at_each_of_many_words_is_counted_within_the_table_and_beyond() {
     }
 }
 
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn waits_of_a_32_bit_program_are_counted_and_its_stacks_are_said_not_to_be_known() {
+    let _alone = support::alone();
+    for options in [WAYS[0], WAYS[1], "--futex-calls"] {
+        let seen = trace(options, "bits32", "");
+        let lock = &seen.rows("locks")[0];
+        assert_eq!((number(lock, "/slept"), number(lock, "/limited")), (5, 5), "{options}: {lock}");
+        assert!(number(lock, "/blocked/min_ns") >= 20_000_000, "{options}: {lock}");
+        if options == "--futex-calls" {
+            assert_eq!((number(lock, "/waits"), number(lock, "/timed_out")), (5, 5), "{lock}");
+        }
+        let incomplete = lock["waiters"][0]["incomplete"].as_str().unwrap();
+        assert!(incomplete.contains("no 64-bit ELF file"), "{options}: {incomplete}");
+    }
+}
+
 // ---------------------------------------------------------------- who waits, who wakes
 
 const HOLD_NS: u64 = 20_000_000;

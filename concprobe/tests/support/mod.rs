@@ -64,7 +64,8 @@ pub fn look(options: &str, arguments: &str) -> Value {
     parse(&output)
 }
 
-/// One of the C programs in `tests/programs`, compiled once for each file of tests.
+/// One of the C programs in `tests/programs`, compiled once for each file of tests; a line `// cc: …` in it has what
+/// the compiler is to be told beside.
 pub fn program(name: &str) -> PathBuf {
     static COMPILED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let of_this_file = env::current_exe().unwrap();
@@ -78,6 +79,10 @@ pub fn program(name: &str) -> PathBuf {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
         let mut compiler = Command::new("cc");
         compiler.args(["-O2", "-pthread", "-w", "-o"]).arg(&program).arg(&source);
+        let text = fs::read_to_string(&source).unwrap();
+        compiler.args(
+            text.lines().find_map(|line| line.strip_prefix("// cc: ")).unwrap_or("").split_whitespace(),
+        );
         let output = output(&mut compiler);
         assert!(output.status.success(), "cannot compile {}: {}", source.display(), stderr(&output));
     }
