@@ -5,6 +5,7 @@ mod support;
 
 use std::{
     fs,
+    ops::Range,
     path::PathBuf,
     process::{Command, Stdio},
 };
@@ -38,6 +39,21 @@ fn compared(command: &mut Command) -> Value {
     parse(&output)
 }
 
+/// The comparison of these that has this answer, with an interval that holds the true ratio. One in a hundred errs by
+/// design, and on a machine where others work some cannot tell; three in a row are no chance.
+fn compared_with_outcome(expected: &str, true_ratio: &Range<f64>, command: impl Fn() -> Command) -> Value {
+    let mut verdicts = Vec::new();
+    for _ in 0..3 {
+        let comparison = compared(&mut command());
+        let (low, high) = interval(&comparison);
+        if outcome(&comparison) == expected && low < true_ratio.end && high > true_ratio.start {
+            return comparison;
+        }
+        verdicts.push(sentences(&comparison));
+    }
+    panic!("{expected} was expected: {verdicts:#?}");
+}
+
 fn commands(options: &str, first: &str, second: &str) -> Command {
     let mut command = concprobe(&format!("compare --json {options}"));
     command.args(["--", first, second]);
@@ -66,10 +82,11 @@ fn spin(steps: u32) -> String {
 #[test]
 fn padding_is_faster_than_false_sharing() {
     let _alone = alone();
-    let comparison = compared(&mut concprobe(
-        "compare --json false-sharing padded --threads 2 --pin 0,1 --runs 240 --duration 50ms --max-time 5m",
-    ));
-    assert_eq!(outcome(&comparison), "b_faster", "{}", sentences(&comparison));
+    let comparison = compared_with_outcome("b_faster", &(0.0..1.0), || {
+        concprobe(
+            "compare --json false-sharing padded --threads 2 --pin 0,1 --runs 80 --duration 50ms --max-time 4m",
+        )
+    });
     assert!(interval(&comparison).1 < 1.0);
     assert_eq!(comparison["differ"].as_array().unwrap().len(), 1, "only the workload differs");
     assert!(sentences(&comparison).contains("on-CPU"), "{}", sentences(&comparison));
@@ -78,10 +95,9 @@ fn padding_is_faster_than_false_sharing() {
 #[test]
 fn a_mutex_is_faster_than_a_semaphore() {
     let _alone = alone();
-    let comparison = compared(&mut concprobe(
-        "compare --json sem-fast mutex-fast --runs 240 --duration 50ms --max-time 5m",
-    ));
-    assert_eq!(outcome(&comparison), "b_faster", "{}", sentences(&comparison));
+    let comparison = compared_with_outcome("b_faster", &(0.0..1.0), || {
+        concprobe("compare --json sem-fast mutex-fast --runs 80 --duration 50ms --max-time 3m")
+    });
     let (low, high) = interval(&comparison);
     assert!(low < high && high < 1.0, "{low} to {high}");
     let answer = &comparison["answer"];
@@ -94,19 +110,19 @@ fn a_mutex_is_faster_than_a_semaphore() {
 #[test]
 fn a_planted_slow_down_of_five_percent_is_found() {
     let _alone = alone();
-    let comparison =
-        compared(&mut commands("--by cpu --no-same --runs 300 --max-time 5m", &spin(60_000), &spin(63_000)));
-    assert_eq!(outcome(&comparison), "a_faster", "{}", sentences(&comparison));
-    let (low, high) = interval(&comparison);
-    assert!(1.0 < low && low < 1.07 && 1.03 < high, "{low} to {high}");
+    let comparison = compared_with_outcome("a_faster", &(1.03..1.07), || {
+        commands("--by cpu --no-same --runs 200 --max-time 4m", &spin(60_000), &spin(63_000))
+    });
+    assert!(interval(&comparison).0 > 1.0, "{}", comparison["answer"]);
     assert_eq!(comparison["differ"], serde_json::json!(["60000 / 63000"]));
 }
 
 #[test]
 fn two_tenths_of_a_percent_cannot_be_told() {
     let _alone = alone();
-    let comparison = compared(&mut commands("--by cpu --runs 12", &spin(60_000), &spin(60_120)));
-    assert_eq!(outcome(&comparison), "cannot_tell", "{}", sentences(&comparison));
+    let comparison = compared_with_outcome("cannot_tell", &(1.0..1.004), || {
+        commands("--by cpu --runs 12", &spin(60_000), &spin(60_120))
+    });
     assert!(comparison["verdict"][0].as_str().unwrap().starts_with("Cannot tell: "));
     assert!(comparison["answer"]["noise"].as_f64().unwrap() > 1.0);
 }
