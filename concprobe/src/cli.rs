@@ -277,7 +277,7 @@ fn compare_sides(request: &compare::Request) -> Result<u8> {
             })
         }
         compare::Task::Saved(sides, settings) => crate::compare::saved(sides, settings),
-        compare::Task::Show(path) => crate::compare::read(path),
+        compare::Task::Show(saved) => Ok(saved.as_ref().clone()),
     };
     let comparison = match outcome {
         Ok(comparison) => comparison,

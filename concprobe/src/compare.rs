@@ -25,7 +25,7 @@ use crate::{
     plan, statistics,
 };
 use analysis::Samples;
-pub use saved::{is_saved, read, saved};
+pub use saved::{read, saved};
 use signals::Signals;
 pub use trial::Commands;
 use trial::{Ended, Measured};

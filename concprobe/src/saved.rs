@@ -70,7 +70,7 @@ pub fn read(path: &Path) -> Result<Saved> {
     if bytes.len() as u64 > LARGEST {
         bail!("{} is greater than {} MiB, which no result is", path.display(), LARGEST >> 20);
     }
-    parse(&bytes).with_context(|| format!("{} is no result that can be shown", path.display()))
+    parse(&bytes).with_context(|| format!("{} is no result of concprobe", path.display()))
 }
 
 /// Understands what a file holds.

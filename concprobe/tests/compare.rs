@@ -223,11 +223,14 @@ fn saved_runs_are_compared_and_one_each_is_told_to_be_little() {
 fn what_is_no_result_is_refused_with_its_place() {
     let bad = Saved::new("bad.json");
     for (text, message) in [
-        ("", "is not a result of concprobe: EOF while parsing a value at line 1 column 0"),
+        (
+            "",
+            "is no result of concprobe: its JSON is not in order: EOF while parsing a value at line 1 column 0",
+        ),
         ("{\"schema\": \"concprobe/1\"", "EOF while parsing an object at line 1"),
-        ("{\"schema\": \"concprobe/99\"}", "its schema is 'concprobe/99'"),
+        ("{\"schema\": \"concprobe/99\"}", "its schema is \"concprobe/99\""),
         ("{\"schema\": \"concprobe/1\"}", "missing field"),
-        ("[[[[", "is not a result of concprobe"),
+        ("[[[[", "is no result of concprobe"),
     ] {
         fs::write(&bad.0, text).unwrap();
         let refused = output(&mut concprobe(&format!("compare {0} {0}", bad.path())));
@@ -239,7 +242,7 @@ fn what_is_no_result_is_refused_with_its_place() {
     fs::write(&bad.0, format!("{{\"schema\": \"concprobe/1\", \"x\": {deep}")).unwrap();
     let refused = output(&mut concprobe(&format!("compare {0} {0}", bad.path())));
     assert_eq!(refused.status.code(), Some(2));
-    assert!(stderr(&refused).contains("is not a result of concprobe"), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("is no result of concprobe"), "{}", stderr(&refused));
 }
 
 #[test]

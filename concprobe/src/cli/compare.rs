@@ -14,7 +14,7 @@ use crate::{
     harness::Entry,
     observation::{
         Depth,
-        compare::{By, Order},
+        compare::{By, Comparison, Order},
     },
     plan::{self, Length},
     target::Identity,
@@ -137,7 +137,7 @@ pub enum Task {
     /// Compare what was saved.
     Saved([Vec<PathBuf>; 2], Box<Settings>),
     /// Show a saved comparison again.
-    Show(PathBuf),
+    Show(Box<Comparison>),
 }
 
 /// Finds out what was meant.
@@ -214,13 +214,10 @@ impl SidesOptions {
             && rest[0].is_empty()
         {
             if let [only] = first.as_slice() {
-                ensure!(
-                    compare::is_saved(only),
-                    "{} is no saved comparison: compare needs two sides",
-                    only.display()
-                );
-                let only = only.clone();
-                return Ok(self.request(Task::Show(only)));
+                let saved = compare::read(only)?.with_context(|| {
+                    format!("{} is no comparison: compare needs two sides", only.display())
+                })?;
+                return Ok(self.request(Task::Show(Box::new(saved))));
             }
             ensure!(first.len() == 2, "several files of each side are parted by --");
             rest[0].extend(first.pop());

@@ -1,37 +1,26 @@
-//! Saved results: their figures as trials. What is read was written by others, so it is bounded and checked.
+//! Saved results: their figures as trials.
 
 use std::{
     collections::BTreeMap,
-    fs::File,
-    io::Read as _,
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, Result, bail, ensure};
-use serde::{Deserialize, de::DeserializeOwned};
+use anyhow::{Result, bail, ensure};
 
 use super::{Settings, analyse, analysis, figure, trial, variables};
 use crate::{
     environment::Environment,
     observation::{
-        self, Observation,
+        Observation,
         compare::{Arm, By, Comparison, Doubt, Kind, Outcome, SCHEMA, Side, Trial},
-        trace::{self, Trace},
+        trace::Trace,
     },
+    saved::{self, Saved},
 };
 
-/// No result is larger.
-const LARGEST: u64 = 64 << 20;
-
-/// What a file says of itself.
-#[derive(Deserialize)]
-struct Header {
-    schema: String,
-}
-
-/// A result as it was read.
-struct Saved {
-    subject: String,
+/// What is compared of a result.
+struct Subject {
+    name: String,
     started_at: u64,
     environment: Environment,
     parameters: BTreeMap<String, String>,
@@ -40,20 +29,15 @@ struct Saved {
     measured: trial::Measured,
 }
 
-/// Whether the file holds a comparison.
-pub fn is_saved(path: &Path) -> bool {
-    read_text(path).is_ok_and(|text| schema(&text, path).is_ok_and(|schema| schema == SCHEMA))
-}
-
-/// A saved comparison, to be shown again.
+/// A saved comparison, to be shown again; none if the file holds anything else.
 ///
 /// # Errors
-/// When the file cannot be read, or holds none.
-pub fn read(path: &Path) -> Result<Comparison> {
-    let text = read_text(path)?;
-    let schema = schema(&text, path)?;
-    ensure!(schema == SCHEMA, "{} is no comparison: its schema is '{schema}'", path.display());
-    parse(&text, path)
+/// When the file cannot be read, or holds no result.
+pub fn read(path: &Path) -> Result<Option<Comparison>> {
+    Ok(match saved::read(path)? {
+        Saved::Comparison(comparison) => Some(*comparison),
+        _ => None,
+    })
 }
 
 /// Compares saved results: one of each side, or several.
@@ -63,20 +47,20 @@ pub fn read(path: &Path) -> Result<Comparison> {
 pub fn saved(sides: &[Vec<PathBuf>; 2], settings: &Settings) -> Result<Comparison> {
     let mut read = Vec::new();
     for paths in sides {
-        read.push(paths.iter().map(|path| result(path)).collect::<Result<Vec<Saved>>>()?);
+        read.push(paths.iter().map(|path| subject(path)).collect::<Result<Vec<Subject>>>()?);
     }
     let (Some(right), Some(left)) = (read.pop(), read.pop()) else { bail!("two sides are compared") };
     let (Some(first), Some(second)) = (left.first(), right.first()) else { bail!("two sides are compared") };
     let one_each = left.len() == 1 && right.len() == 1;
     let kind = if one_each { Kind::SavedRepetitions } else { Kind::SavedRuns };
     let mut differ = variables::of_parameters(&first.parameters, &second.parameters);
-    if first.subject != second.subject {
-        differ.insert(0, format!("subject ({} / {})", first.subject, second.subject));
+    if first.name != second.name {
+        differ.insert(0, format!("subject ({} / {})", first.name, second.name));
     }
     differ.extend(variables::of_machines(&first.environment, &second.environment));
     let label =
         |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ");
-    let side = |paths: &[PathBuf], result: &Saved| Side {
+    let side = |paths: &[PathBuf], result: &Subject| Side {
         label: label(paths),
         parameters: result.parameters.clone(),
         summary: None,
@@ -131,7 +115,7 @@ pub(super) fn doubt(comparison: &mut Comparison) {
     comparison.answer.more_pairs = None;
 }
 
-fn trials(results: &[Saved], arm: Arm, by_repetition: bool) -> impl Iterator<Item = Trial> {
+fn trials(results: &[Subject], arm: Arm, by_repetition: bool) -> impl Iterator<Item = Trial> {
     results.iter().enumerate().flat_map(move |(round, result)| {
         let whole = Trial {
             round: round as u64,
@@ -164,8 +148,8 @@ fn trials(results: &[Saved], arm: Arm, by_repetition: bool) -> impl Iterator<Ite
 }
 
 /// Each side has a result that is older than one of the other.
-fn interleaved(left: &[Saved], right: &[Saved]) -> bool {
-    let bounds = |results: &[Saved]| {
+fn interleaved(left: &[Subject], right: &[Subject]) -> bool {
+    let bounds = |results: &[Subject]| {
         let times = || results.iter().map(|result| result.started_at);
         times().min().zip(times().max())
     };
@@ -177,48 +161,26 @@ fn interleaved(left: &[Saved], right: &[Saved]) -> bool {
     }
 }
 
-fn read_text(path: &Path) -> Result<String> {
-    let mut text = String::new();
-    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-    file.take(LARGEST + 1)
-        .read_to_string(&mut text)
-        .with_context(|| format!("cannot read {}", path.display()))?;
+fn subject(path: &Path) -> Result<Subject> {
+    let subject = match saved::read(path)? {
+        Saved::Run(run) => of_run(&run),
+        Saved::Trace(seen) => of_look(&seen),
+        other => {
+            bail!("{} cannot be compared: it is {}, not of one run or look", path.display(), other.kind())
+        }
+    };
     ensure!(
-        text.len() as u64 <= LARGEST,
-        "{} is no result: it is larger than {LARGEST} bytes",
+        subject.measured.wall_ps > 0,
+        "{} has no figure to compare: nothing was measured",
         path.display()
     );
-    Ok(text)
+    Ok(subject)
 }
 
-fn schema(text: &str, path: &Path) -> Result<String> {
-    Ok(parse::<Header>(text, path)?.schema)
-}
-
-fn parse<T: DeserializeOwned>(text: &str, path: &Path) -> Result<T> {
-    serde_json::from_str(text).with_context(|| format!("{} is not a result of concprobe", path.display()))
-}
-
-fn result(path: &Path) -> Result<Saved> {
-    let text = read_text(path)?;
-    let result = match schema(&text, path)?.as_str() {
-        observation::SCHEMA => of_run(&parse(&text, path)?),
-        trace::SCHEMA => of_look(&parse(&text, path)?),
-        other => bail!(
-            "{} cannot be compared: its schema is '{other}', and only '{}' and '{}' can",
-            path.display(),
-            observation::SCHEMA,
-            trace::SCHEMA
-        ),
-    };
-    ensure!(result.measured.wall_ps > 0, "{} has no figure to compare: nothing was measured", path.display());
-    Ok(result)
-}
-
-fn of_run(observation: &Observation) -> Saved {
+fn of_run(observation: &Observation) -> Subject {
     let repetitions = observation.repetitions.iter().filter(|repetition| repetition.ops > 0);
-    Saved {
-        subject: observation.workload.clone(),
+    Subject {
+        name: observation.workload.clone(),
         started_at: observation.started_at,
         environment: observation.environment.clone(),
         parameters: observation.parameters.clone(),
@@ -227,10 +189,10 @@ fn of_run(observation: &Observation) -> Saved {
     }
 }
 
-fn of_look(seen: &Trace) -> Saved {
+fn of_look(seen: &Trace) -> Subject {
     let measured = trial::of_trace(seen);
-    Saved {
-        subject: seen.command.as_ref().map_or_else(|| "a process".to_owned(), |words| words.join(" ")),
+    Subject {
+        name: seen.command.as_ref().map_or_else(|| "a process".to_owned(), |words| words.join(" ")),
         started_at: seen.started_at,
         environment: seen.environment.clone(),
         parameters: seen.parameters.clone(),
