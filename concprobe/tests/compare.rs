@@ -111,10 +111,38 @@ fn a_mutex_is_faster_than_a_semaphore() {
 fn a_planted_slow_down_of_five_percent_is_found() {
     let _alone = alone();
     let comparison = compared_with_outcome("a_faster", &(1.03..1.07), || {
-        commands("--by cpu --no-same --runs 200 --max-time 4m", &spin(60_000), &spin(63_000))
+        commands("--no-same --runs 200 --max-time 4m", "sleep 0.100", "sleep 0.105")
     });
     assert!(interval(&comparison).0 > 1.0, "{}", comparison["answer"]);
-    assert_eq!(comparison["differ"], serde_json::json!(["60000 / 63000"]));
+    assert_eq!(comparison["differ"], serde_json::json!(["0.100 / 0.105"]));
+}
+
+/// How fast a machine computes is also up to its other guests. Where runs of the same command differ by more than a
+/// quarter, 200 pairs may not tell 5 %, and the answer must be that; where they do not, it must be found.
+#[test]
+fn five_percent_more_computing_is_found_or_lost_in_noise_that_is_said() {
+    const NOISY: f64 = 1.25;
+    let _alone = alone();
+    for _ in 0..3 {
+        let comparison = compared(&mut commands(
+            "--by cpu --no-same --runs 200 --max-time 4m",
+            &spin(60_000),
+            &spin(63_000),
+        ));
+        let answer = &comparison["answer"];
+        if outcome(&comparison) == "a_faster" {
+            assert!(interval(&comparison).0 > 1.0, "{answer}");
+            assert_eq!(comparison["differ"], serde_json::json!(["60000 / 63000"]));
+            return;
+        }
+        assert_eq!(outcome(&comparison), "cannot_tell", "{answer}");
+        assert!(
+            sentences(&comparison).contains("the noise of a single run is"),
+            "{}",
+            sentences(&comparison)
+        );
+        assert!(answer["noise"].as_f64().unwrap() > NOISY, "5 % stands out of so little noise: {answer}");
+    }
 }
 
 #[test]
