@@ -312,14 +312,6 @@ fn a_signal_ends_the_command_and_keeps_the_result() {
         let file = folder.file("result.json");
         let mut command = concprobe(&format!("trace -o {file} -- sleep 30"));
         not_under_sudo(&mut command);
-        // As it is where nohup(1) did not start the tests.
-        // SAFETY: a plain system call, which a process between fork and exec may make.
-        unsafe {
-            command.pre_exec(|| {
-                libc::signal(libc::SIGHUP, libc::SIG_DFL);
-                Ok(())
-            })
-        };
         let run = Running::piped(&mut command);
         let sleep = await_descendant(run.pid(), "sleep");
         run.signal(number_of_signal);

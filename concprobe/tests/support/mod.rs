@@ -6,7 +6,7 @@ pub mod seen;
 use std::{
     collections::BTreeSet,
     env, fs,
-    os::unix::fs::PermissionsExt as _,
+    os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
     path::{Path, PathBuf},
     process::{Child, Command, Output},
     sync::{Mutex, MutexGuard, PoisonError},
@@ -27,7 +27,21 @@ pub fn alone() -> MutexGuard<'static, ()> {
 pub fn concprobe(arguments: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_concprobe"));
     command.args(arguments.split_whitespace());
+    heeding_signals(&mut command);
     command
+}
+
+/// Lets the program heed the signals of a terminal, also where nohup(1) or a shell's `&` started the tests.
+pub fn heeding_signals(command: &mut Command) -> &mut Command {
+    let heed = || {
+        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
+            // SAFETY: a plain system call, which a process between fork and exec may make.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        Ok(())
+    };
+    // SAFETY: see above.
+    unsafe { command.pre_exec(heed) }
 }
 
 /// Its output, whatever its exit status.
