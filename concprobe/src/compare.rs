@@ -18,9 +18,8 @@ use fastrand::Rng;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::{
-    diagnose,
+    clock, diagnose,
     environment::Environment,
-    harness::clock,
     observation::compare::{Arm, By, Comparison, Kind, Look, Method, Order, SCHEMA, Side, Trial},
     plan, statistics,
 };

@@ -2,7 +2,6 @@
 //! and classing of ops. Runs in the workload's own process; knows the counter blocks, but nothing of BPF.
 
 pub mod batch;
-pub mod clock;
 pub mod control;
 pub mod crew;
 pub mod estimate;

@@ -4,6 +4,7 @@
 
 pub mod call_names;
 pub mod cli;
+pub mod clock;
 pub mod compare;
 pub mod diagnose;
 pub mod diff;

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    concprobe::cli::main(concprobe::harness::clock::now_ns())
+    concprobe::cli::main(concprobe::clock::now_ns())
 }

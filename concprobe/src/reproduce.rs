@@ -13,9 +13,10 @@ use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    clock,
     diagnose::claim::Judgement,
     environment::Environment,
-    harness::{CrewSize, Settings, clock},
+    harness::{CrewSize, Settings},
     observation::{Depth, Observation},
     plan::{Length, Plan},
     run, workload,

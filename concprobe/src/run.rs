@@ -11,9 +11,10 @@ use anyhow::{Context as _, Result, bail};
 use concprobe_common::block::Counter;
 
 use crate::{
+    clock,
     environment::{self, Environment, tracefs},
     harness::{
-        SelfCheck, clock,
+        SelfCheck,
         protocol::{Answer, MemberResult, Order, Phase},
     },
     observation::{Depth, Observation},

@@ -48,6 +48,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
             "crate::observation",
         ],
     ),
+    ("clock", &["crate::"]),
     ("units", &["crate::"]),
     ("statistics", &["crate::"]),
     ("call_names", &["crate::"]),

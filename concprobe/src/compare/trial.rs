@@ -7,7 +7,7 @@ use tokio::process::Command;
 
 use super::signals::Signals;
 use crate::{
-    harness::clock,
+    clock,
     observation::{
         Depth, Observation, Parts,
         compare::PartsOfOp,

@@ -3,7 +3,8 @@
 
 use std::hint::black_box;
 
-use super::{clock, tally::empty_histogram};
+use super::tally::empty_histogram;
+use crate::clock;
 
 /// The clock may take at most this part of a batch.
 const CLOCK_SHARE: u64 = 100;

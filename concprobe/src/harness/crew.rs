@@ -14,13 +14,14 @@ use std::{
 use anyhow::{Context as _, Result, anyhow, bail};
 
 use super::{
-    Entry, Ops, Place, Role, Settings, Workload, clock,
+    Entry, Ops, Place, Role, Settings, Workload,
     control::Control,
     estimate::Estimate,
     evidence::{Blocks, OwnBlock},
     ops::Yield,
     protocol::{Answer, Assignment, Line, MemberResult, Order, Phase},
 };
+use crate::clock;
 
 /// Serves the driver at the other end of `socket` until it says to finish or ends.
 ///

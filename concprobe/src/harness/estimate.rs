@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use super::clock;
+use crate::clock;
 
 /// Figures of the calling thread, since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

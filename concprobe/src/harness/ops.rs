@@ -8,12 +8,12 @@ use concprobe_common::class::Class;
 
 use super::{
     batch::{self, Batches, Gauge},
-    clock,
     control::Control,
     evidence::{Counts, OwnBlock},
     protocol::{Creation, Phase},
     tally::Tally,
 };
+use crate::clock;
 
 /// What a member does its ops with.
 #[derive(Debug)]

@@ -27,7 +27,7 @@ use concprobe_common::{
     site::{self, Pair, Site, SiteKey},
 };
 
-use crate::{doctor::explain_load_failure, harness::clock};
+use crate::{clock, doctor::explain_load_failure};
 
 use super::{
     catalogue::{LIST, LOCK_CALL, PROGRAMS, Row, Set, Way},

@@ -14,11 +14,11 @@ use super::{
     conversation::{Ending, Trouble, peak_bytes},
 };
 use crate::{
-    diagnose,
+    clock, diagnose,
     environment::Environment,
     figures::{self, Look},
     harness::{
-        SelfCheck, clock,
+        SelfCheck,
         protocol::{BatchResult, Creation, MemberResult},
         tally::{self, Tally},
     },

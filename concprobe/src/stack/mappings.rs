@@ -4,7 +4,7 @@ use std::{mem, sync::Arc};
 
 use anyhow::Result;
 
-use crate::harness::clock;
+use crate::clock;
 
 use super::{
     file::{Files, Image},

@@ -5,7 +5,7 @@ use std::{io, time::Duration};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{descriptor::ProcessDescriptor, signals::Signals, wish::Wish};
-use crate::harness::clock;
+use crate::clock;
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use concprobe_common::{
 
 use super::{copies::Copies, numbering::Numbering, rows, subject::comm};
 use crate::{
-    harness::clock,
+    clock,
     probe::Session,
     stack::{Capture, Registers},
     target::Thread,

@@ -18,10 +18,10 @@ use super::{
     subject::Subject,
 };
 use crate::{
-    diagnose,
+    clock, diagnose,
     environment::Environment,
     figures::{self, Look},
-    harness::{SelfCheck, clock},
+    harness::SelfCheck,
     latencies,
     observation::{
         Call, Depth, Latencies, Probe,

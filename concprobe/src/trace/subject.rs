@@ -16,7 +16,7 @@ use super::{
     numbering::Numbering,
 };
 use crate::{
-    harness::clock,
+    clock,
     observation::trace::Exit,
     probe::{Session, Set},
     target::{self, Announcement, Event, Existing, Held, NotStarted, Running, Signals, Wish},

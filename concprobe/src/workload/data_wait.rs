@@ -10,7 +10,10 @@ use std::{
 use anyhow::{Context as _, Result};
 
 use super::{pipe, watched::Watched};
-use crate::harness::{Ops, Role, SelfCheck, Settings, Workload, clock};
+use crate::{
+    clock,
+    harness::{Ops, Role, SelfCheck, Settings, Workload},
+};
 
 /// How a reader waits.
 pub(super) trait Way: Debug + Sync {

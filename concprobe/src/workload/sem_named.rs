@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-use crate::harness::{Claim, CrewSize, Entry, Ops, Role, SelfCheck, Settings, Workload, clock};
+use crate::{clock, harness::{Claim, CrewSize, Entry, Ops, Role, SelfCheck, Settings, Workload}};
 
 pub(super) static ENTRY: Entry = Entry {
     name: "sem-named",

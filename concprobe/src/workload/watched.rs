@@ -10,7 +10,10 @@ use std::{
 use anyhow::{Context as _, Result};
 
 use super::semaphore::Semaphore;
-use crate::harness::{Kind, Ops, Parameter, clock};
+use crate::{
+    clock,
+    harness::{Kind, Ops, Parameter},
+};
 
 /// Looks at the state, spread evenly over one wait.
 const LOOKS: u64 = 5;

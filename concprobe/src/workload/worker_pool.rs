@@ -9,7 +9,10 @@ use std::{
 use anyhow::Result;
 
 use super::job_queue::JobQueue;
-use crate::harness::{Kind, Ops, Parameter, Role, SelfCheck, Settings, Workload, clock};
+use crate::{
+    clock,
+    harness::{Kind, Ops, Parameter, Role, SelfCheck, Settings, Workload},
+};
 
 /// Tasks handed in at once.
 const CHUNK: u64 = 64;
