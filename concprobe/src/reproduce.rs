@@ -94,10 +94,10 @@ pub struct Row {
     pub published: String,
     /// The figure here.
     pub here: String,
-    /// Published figure as a number of nanoseconds, where it is one.
-    pub published_ns: Option<u64>,
-    /// The figure here, nanoseconds.
-    pub here_ns: Option<u64>,
+    /// Published figure as a number of picoseconds, where it is one.
+    pub published_ps: Option<u64>,
+    /// The figure here, picoseconds.
+    pub here_ps: Option<u64>,
 }
 
 /// A claim of the set, judged.
@@ -290,13 +290,13 @@ impl Claim {
 }
 
 impl Row {
-    fn time(measurement: &str, published: &str, published_ns: u64, here_ps: u64) -> Self {
+    fn time(measurement: &str, published: &str, published_ps: u64, here_ps: u64) -> Self {
         Self {
             measurement: measurement.to_owned(),
             published: published.to_owned(),
             here: crate::units::per_op_ps(here_ps),
-            published_ns: Some(published_ns),
-            here_ns: Some(here_ps.div_ceil(1_000)),
+            published_ps: Some(published_ps),
+            here_ps: Some(here_ps),
         }
     }
 
@@ -305,8 +305,8 @@ impl Row {
             measurement: measurement.to_owned(),
             published: published.to_owned(),
             here,
-            published_ns: None,
-            here_ns: None,
+            published_ps: None,
+            here_ps: None,
         }
     }
 }

@@ -35,7 +35,7 @@ fn reproduce(name: &str) -> Value {
     sets[0].clone()
 }
 
-fn assert_shape(name: &str, rows: usize, determined: usize) {
+fn assert_shape(name: &str, rows: usize, determined: usize) -> Value {
     let set = reproduce(name);
     assert_eq!(set["rows"].as_array().unwrap().len(), rows, "{name}");
     let mut held = 0;
@@ -48,12 +48,15 @@ fn assert_shape(name: &str, rows: usize, determined: usize) {
         }
     }
     assert_eq!(held, determined, "{name}: {}", set["claims"]);
+    set
 }
 
 #[test]
 fn m1_the_semaphore() {
     let _alone = support::alone();
-    assert_shape("M1", 7, 2);
+    let set = assert_shape("M1", 7, 2);
+    let row = &set["rows"][0];
+    assert_eq!(row["published_ps"], 1_800, "a figure below the nanosecond is not rounded: {row}");
 }
 
 #[test]

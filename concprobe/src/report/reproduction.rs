@@ -35,7 +35,7 @@ fn one_set(page: &mut Page, set: &Set) {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_header(["measurement", "published", "here", "here/published"]);
     for row in &set.rows {
-        let ratio = row.published_ns.zip(row.here_ns).map_or_else(String::new, |(published, here)| {
+        let ratio = row.published_ps.zip(row.here_ps).map_or_else(String::new, |(published, here)| {
             format!("{:.2}", here as f64 / published.max(1) as f64)
         });
         table.add_row([&row.measurement, &row.published, &row.here, &ratio]);

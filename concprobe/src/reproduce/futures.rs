@@ -23,12 +23,12 @@ pub(super) async fn measure(bench: &mut Bench) -> Result<Set> {
 
     let get_ns = wait.latency.as_ref().and_then(|latency| latency.p50_ns).unwrap_or(0);
     let rows = vec![
-        Row::time("promise → future, a new thread each", "40.3 µs", 40_300, per_op_ps(&handoff)),
-        Row::time("busy-polled atomic flag", "65 ns", 65, per_op_ps(&flag)),
-        Row::time("condition-variable wake-up", "about 8.5 µs", 8_500, per_op_ps(&condvar)),
-        Row::time("tiny task, a thread for each", "21 µs", 21_000, per_op_ps(&asynchronous)),
-        Row::time("the same tasks, sequentially", "10 ns", 10, per_op_ps(&sequential)),
-        Row::time("get() on a promise fulfilled after 50 ms", "57.0 ms", 57_000_000, get_ns * 1_000),
+        Row::time("promise → future, a new thread each", "40.3 µs", 40_300_000, per_op_ps(&handoff)),
+        Row::time("busy-polled atomic flag", "65 ns", 65_000, per_op_ps(&flag)),
+        Row::time("condition-variable wake-up", "about 8.5 µs", 8_500_000, per_op_ps(&condvar)),
+        Row::time("tiny task, a thread for each", "21 µs", 21_000_000, per_op_ps(&asynchronous)),
+        Row::time("the same tasks, sequentially", "10 ns", 10_000, per_op_ps(&sequential)),
+        Row::time("get() on a promise fulfilled after 50 ms", "57.0 ms", 57_000_000_000, get_ns * 1_000),
         Row::text("deferred future", "no thread", text(per_op_ps(&deferred))),
         Row::text("future on a pool", "no thread per task", text(per_op_ps(&pool))),
         Row::text("task on a user-space scheduler", "no thread per task", text(per_op_ps(&scheduler))),
