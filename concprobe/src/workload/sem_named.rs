@@ -7,7 +7,10 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-use crate::{clock, harness::{Claim, CrewSize, Entry, Ops, Role, SelfCheck, Settings, Workload}};
+use crate::{
+    clock,
+    harness::{Claim, CrewSize, Entry, Ops, Role, SelfCheck, Settings, Workload},
+};
 
 pub(super) static ENTRY: Entry = Entry {
     name: "sem-named",
