@@ -147,25 +147,34 @@ impl Drop for Running {
 mod tests {
     use super::*;
 
-    fn shell(script: &str, name: &str) -> Running {
-        let folder = std::env::temp_dir().join(format!("xtask-child-{}", std::process::id()));
+    /// Where a tool writes; removed by the test that ends well.
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("xtask-child-{}-{name}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        Running::start(Command::new("sh").args(["-c", script]), &folder, name).unwrap()
+        folder
+    }
+
+    fn shell(script: &str, folder: &Path) -> Running {
+        Running::start(Command::new("sh").args(["-c", script]), folder, "tool").unwrap()
     }
 
     #[test]
     fn a_tool_is_waited_for_and_prints_its_answer_when_interrupted() {
         let script = "trap 'echo answer; exit 0' INT; echo attached; while :; do sleep 0.01; done";
-        let mut tool = shell(script, "interrupted");
+        let folder = folder("interrupted");
+        let mut tool = shell(script, &folder);
         tool.wait_until_attached(Attached::Says("attached")).unwrap();
         tool.interrupt().unwrap();
         assert_eq!(tool.printed(), "attached\nanswer\n");
+        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
     fn a_tool_that_fails_to_attach_is_quoted() {
-        let mut tool = shell("echo no such tracepoint >&2; exit 4", "failed");
+        let folder = folder("failed");
+        let mut tool = shell("echo no such tracepoint >&2; exit 4", &folder);
         let error = tool.wait_until_attached(Attached::Links(1)).unwrap_err().to_string();
         assert!(error.ends_with("exit status: 4; it said: no such tracepoint"), "{error}");
+        fs::remove_dir_all(folder).unwrap();
     }
 }
