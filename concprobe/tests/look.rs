@@ -414,7 +414,13 @@ fn the_lock_that_costs_is_first_with_who_waits_and_who_had_it() {
         let seen = look(options, "till", "3");
         let lock = &seen.rows("locks")[0];
         assert!(lock["name"].as_str().unwrap().starts_with("till (till+"), "{options}: {lock}");
-        assert_eq!((lock["kind"].as_str(), number(lock, "/threads")), (Some("mutex"), 3), "{options}");
+        // Where other work had the CPUs, a clerk may have been served without waiting.
+        let waited = |thread: &&Value| {
+            thread["tid"] != seen.trace["pid"] && number(thread, "/counts/futex_wait_slept") > 0
+        };
+        let clerks = seen.rows("threads").iter().filter(waited).count() as u64;
+        assert!(clerks >= 2, "{options}: {}", seen.trace["threads"]);
+        assert_eq!((lock["kind"].as_str(), number(lock, "/threads")), (Some("mutex"), clerks), "{options}");
         let frames = |stack: &Value| stack["frames"].to_string();
         assert!(frames(&lock["waiters"][0]).contains("serve_customer (till)"), "{options}: {lock}");
         assert!(frames(&lock["wakers"][0]).contains("serve_customer (till)"), "{options}: {lock}");
