@@ -10,7 +10,7 @@ mod signed_rank;
 mod trend;
 
 pub use bootstrap::{Resampling, ratio_of_medians};
-pub use looks::{FIRST as FIRST_LOOK, LEVEL, level, looks};
+pub use looks::{FIRST as FIRST_LOOK, LEVEL, MOST_PAIRS, level, looks};
 pub use power::{pairs_for, pairs_needed};
 pub use rank_sum::rank_sum;
 pub use signed_rank::{Location, least_p, location, signed_rank};

@@ -17,6 +17,7 @@ use crate::{
         compare::{By, Comparison, Order},
     },
     plan::{self, Length},
+    statistics::MOST_PAIRS,
     target::Identity,
     workload,
 };
@@ -58,7 +59,7 @@ pub fn command() -> Command {
 #[derive(Debug, Default, Args)]
 struct MethodOptions {
     /// Pairs at most; fewer where the answer is clear before [default: 40]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=500), allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=i64::from(MOST_PAIRS)), allow_hyphen_values = true)]
     runs: Option<u32>,
     /// Begin no round that would end later [default: 2m]
     #[arg(long, value_name = "T", value_parser = duration, allow_hyphen_values = true)]

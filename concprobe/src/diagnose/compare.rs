@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     observation::compare::{Comparison, Doubt, Effect, Kind, Outcome, PartsOfOp, Question, Ratio, Side},
+    statistics::MOST_PAIRS,
     units::{per_op_ps, share},
 };
 
@@ -12,8 +13,6 @@ use crate::{
 const NOTICEABLE: f64 = 0.05;
 /// A part is called all of the difference when it is at least that much of it.
 const NEARLY_ALL: f64 = 0.9;
-/// Nobody waits for more pairs than that.
-const MANY: u64 = 100_000;
 
 /// The sentences, the answer first.
 pub fn verdict(comparison: &Comparison) -> Vec<String> {
@@ -192,9 +191,7 @@ fn remedy(comparison: &Comparison, doubt: Doubt) -> String {
             .to_owned();
     }
     match (comparison.answer.more_pairs, doubt) {
-        (Some(more), _) if more > MANY => format!("; not even {MANY} more pairs would do"),
-        (Some(1), _) => "; about 1 more pair would do".to_owned(),
-        (Some(more), _) => format!("; about {more} more pairs would do"),
+        (Some(more), _) => more_pairs(comparison.answer.question.pairs, more),
         (None, Doubt::Noise) => {
             format!(
                 "; an effect below {} would not be called one (--smallest)",
@@ -202,6 +199,17 @@ fn remedy(comparison: &Comparison, doubt: Doubt) -> String {
             )
         }
         (None, _) => String::new(),
+    }
+}
+
+/// `; about 12 more pairs would do (--runs 52)`.
+fn more_pairs(pairs: u64, more: u64) -> String {
+    let all = pairs.saturating_add(more);
+    let plural = if more == 1 { "" } else { "s" };
+    if all > u64::from(MOST_PAIRS) {
+        format!("; not even {MOST_PAIRS} pairs would do: longer runs, or a quieter machine")
+    } else {
+        format!("; about {more} more pair{plural} would do (--runs {all})")
     }
 }
 
@@ -363,5 +371,12 @@ mod tests {
         }
         assert_eq!([times(1.0), times(1.834), times(17.3), times(299.4)], ["1.000", "1.834", "17.3", "299"]);
         assert_eq!([p_value(0.0), p_value(0.007_812_5), p_value(1.0)], ["below 0.0001", "0.0078", "1.0000"]);
+    }
+
+    #[test]
+    fn more_pairs_come_with_the_option_that_asks_for_them() {
+        assert_eq!(more_pairs(40, 12), "; about 12 more pairs would do (--runs 52)");
+        assert_eq!(more_pairs(499, 1), "; about 1 more pair would do (--runs 500)");
+        assert!(more_pairs(40, u64::MAX).starts_with("; not even 500 pairs would do"));
     }
 }
