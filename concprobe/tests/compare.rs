@@ -40,6 +40,17 @@ fn compared(command: &mut Command) -> Value {
     parse(&output)
 }
 
+/// Two single runs of the same side differ by more than this where a machine's other guests disturb it: a difference of
+/// a few percent may then be lost, and the answer must be that.
+const NOISY: f64 = 1.25;
+
+/// Whether the noise was too much for a few percent, and the answer says so.
+fn is_lost_in_noise(comparison: &Value) -> bool {
+    outcome(comparison) == "cannot_tell"
+        && sentences(comparison).contains("the noise of a single run is")
+        && comparison["answer"]["noise"].as_f64().unwrap() > NOISY
+}
+
 /// The comparison of these that has this answer, with an interval that holds the true ratio. One in 250 errs by
 /// design, and on a machine where others work some cannot tell; three in a row are no chance.
 fn compared_with_outcome(expected: &str, true_ratio: &Range<f64>, command: impl Fn() -> Command) -> Value {
@@ -129,13 +140,14 @@ fn a_mutex_and_a_semaphore_are_told_apart() {
     let by_hand = mutex_by_semaphore();
     let (expected, side) =
         if by_hand < 1.0 { ("b_faster", 0.0..1.0) } else { ("a_faster", 1.0..f64::INFINITY) };
-    let compare = || concprobe("compare --json sem-fast mutex-fast --runs 80 --duration 50ms --max-time 3m");
-    // Too near each other for two builds of the same loop to agree.
-    let comparison = if (0.96..1.04).contains(&by_hand) {
-        compared(&mut compare())
-    } else {
-        compared_with_outcome(expected, &side, compare)
-    };
+    // By wall time: without optimisation the empty loop, which a batch is freed of, takes as long as the op.
+    let compare =
+        || concprobe("compare --json sem-fast mutex-fast --by wall --runs 80 --duration 50ms --max-time 3m");
+    let mut comparison = compared(&mut compare());
+    // Near each other, two builds of the same loop need not agree.
+    if !(0.96..1.04).contains(&by_hand) && !is_lost_in_noise(&comparison) {
+        comparison = compared_with_outcome(expected, &side, compare);
+    }
     let (low, high) = interval(&comparison);
     assert!(low < high, "{low} to {high}");
     let answer = &comparison["answer"];
@@ -155,11 +167,8 @@ fn a_planted_slow_down_of_five_percent_is_found() {
     assert_eq!(comparison["differ"], serde_json::json!(["0.100 / 0.105"]));
 }
 
-/// How fast a machine computes is also up to its other guests. Where runs of the same command differ by more than a
-/// quarter, 200 pairs may not tell 5 %, and the answer must be that; where they do not, it must be found.
 #[test]
 fn five_percent_more_computing_is_found_or_lost_in_noise_that_is_said() {
-    const NOISY: f64 = 1.25;
     let _alone = alone();
     for _ in 0..3 {
         let comparison = compared(&mut commands(
